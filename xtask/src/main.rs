@@ -13,6 +13,7 @@ Tasks of this repository.
 
   cargo xtask test [--only NAME]...   every check, in order; --list names them
   cargo xtask soak [SECONDS]          long tests of names, and a random mix of what happens around them, for an hour if nothing else is said
+  cargo xtask kernel [PACKETS]        rules beside the Linux kernel, until 5,000,000 packets are judged if nothing else is said
   cargo xtask tidy                    the rules of the house alone
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
   cargo xtask gpu [--binary PATH]     all about this machine's NVIDIA device into docs/results/, by a binary that is built
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["test", ref options @ ..] => test::run(&root(), options),
         ["soak", ref options @ ..] => test::soak(&root(), options),
+        ["kernel", ref options @ ..] => test::kernel(&root(), options),
         ["tidy"] => tidy_alone(),
         ["demo-capture"] => demo_capture::write(&root()).map(|()| true),
         ["demo-capture", "--check"] => demo_capture::check(&root()).map(|()| true),

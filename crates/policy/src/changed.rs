@@ -13,15 +13,25 @@ use std::collections::HashMap;
 /// What is the same of rules that two policies have in common. An action leads to groups of the old policy.
 type RuleMeaning = (Diagram, RuleAction, bool);
 
-/// The packets that a rule matches which only one of the policies has; all packets if their hooks or their
-/// connections differ. With each policy there are the numbers of its conditions on earlier packets.
-pub(crate) fn changed_packets(
+/// How a group differs from the group of the same name in the other policy.
+pub(crate) struct GroupChange {
+    /// The group of the old policy and that of the new one.
+    pub(crate) groups: [usize; 2],
+    /// The rules that both have, in one order: of each its place in both.
+    pub(crate) common: Vec<(usize, usize)>,
+    /// The packets that rules match which only one of them has.
+    own: Vec<Diagram>,
+}
+
+/// How the groups differ that both policies have; `None` if their hooks or their connections differ. With
+/// each policy there are the numbers of its conditions on earlier packets.
+pub(crate) fn group_changes(
     space: &mut PacketSpace,
     (old, of_old): (&Policy, &[usize]),
     (new, of_new): (&Policy, &[usize]),
-) -> Result<Diagram, TooManyNodes> {
-    let Some(counterparts) = counterparts(old, new) else { return Ok(ALL) };
-    let mut sets = Vec::new();
+) -> Result<Option<Vec<GroupChange>>, TooManyNodes> {
+    let Some(counterparts) = counterparts(old, new) else { return Ok(None) };
+    let mut changes = Vec::new();
     for (group, counterpart) in counterparts.iter().enumerate() {
         // No rule in common leads to a group without a counterpart.
         let Some(counterpart) = *counterpart else { continue };
@@ -40,13 +50,30 @@ pub(crate) fn changed_packets(
             now.push((set, action.map(|action| (set, action, at_once))));
         }
         let meanings: Vec<Option<RuleMeaning>> = now.iter().map(|(_, meaning)| *meaning).collect();
-        let (mut own, mut others) = (vec![true; before.len()], vec![true; now.len()]);
-        for (one, other) in in_common(&before, &meanings) {
-            (own[one], others[other]) = (false, false);
+        let common = in_common(&before, &meanings);
+        let (mut only_old, mut only_new) = (vec![true; before.len()], vec![true; now.len()]);
+        for (one, other) in &common {
+            (only_old[*one], only_new[*other]) = (false, false);
         }
-        sets.extend(before.iter().zip(own).filter(|(_, is_own)| *is_own).map(|(meaning, _)| meaning.0));
-        sets.extend(now.iter().zip(others).filter(|(_, is_own)| *is_own).map(|((set, _), _)| *set));
+        let of_old = before.iter().zip(only_old).filter(|(_, is_own)| *is_own).map(|(meaning, _)| meaning.0);
+        let of_new = now.iter().zip(only_new).filter(|(_, is_own)| *is_own).map(|((set, _), _)| *set);
+        changes.push(GroupChange {
+            groups: [counterpart, group],
+            common,
+            own: of_old.chain(of_new).collect(),
+        });
     }
+    Ok(Some(changes))
+}
+
+/// The packets that a rule matches which only one of the policies has; all packets if nothing is known of
+/// their changes.
+pub(crate) fn changed_packets(
+    space: &mut PacketSpace,
+    changes: Option<&[GroupChange]>,
+) -> Result<Diagram, TooManyNodes> {
+    let Some(changes) = changes else { return Ok(ALL) };
+    let sets: Vec<Diagram> = changes.iter().flat_map(|change| change.own.iter().copied()).collect();
     space.diagrams.any(&sets)
 }
 

@@ -1,7 +1,7 @@
 //! Comparisons that look only at the packets of changed rules, beside those that look at all packets.
 
 use crate::analysis_tests::{PACKETS, forwarding, holds, rule, walked};
-use crate::changed::changed_packets;
+use crate::changed::{changed_packets, group_changes};
 use crate::decisions::memories;
 use crate::diagram::ALL;
 use crate::difference::difference;
@@ -11,7 +11,8 @@ use crate::packet_space::PacketSpace;
 use crate::toy::policies;
 use proptest::prelude::*;
 
-fn named(mut policy: Policy) -> Policy {
+/// The policy with a name of its own for each group.
+pub(crate) fn named(mut policy: Policy) -> Policy {
     for (number, group) in policy.groups.iter_mut().enumerate() {
         group.name = format!("group {number}");
     }
@@ -19,7 +20,7 @@ fn named(mut policy: Policy) -> Policy {
 }
 
 /// A policy in which some rules are moved, doubled, turned or gone.
-fn changed(policy: &Policy, changes: &[(usize, usize, u8)]) -> Policy {
+pub(crate) fn changed(policy: &Policy, changes: &[(usize, usize, u8)]) -> Policy {
     let mut policy = policy.clone();
     for (group, place, change) in changes {
         let count = policy.groups.len();
@@ -63,7 +64,8 @@ proptest! {
         prop_assert_eq!(&found, &difference(&old, &renamed, 8).expect("small"));
         let mut space = PacketSpace::new().expect("small");
         let numbers = memories(&mut space, &old).expect("few");
-        let may = changed_packets(&mut space, (&old, &numbers), (&new, &numbers)).expect("small");
+        let changes = group_changes(&mut space, (&old, &numbers), (&new, &numbers)).expect("small");
+        let may = changed_packets(&mut space, changes.as_deref()).expect("small");
         for packet in PACKETS.iter().filter(|packet| space.diagrams.value(may, &space.bits(packet)) == 0) {
             prop_assert_eq!(walked(&old, packet).action, walked(&new, packet).action);
         }
@@ -76,7 +78,8 @@ fn rules_in_common_are_those_of_one_meaning_in_one_order() {
     let policy = |rules: Vec<PolicyRule>| forwarding(vec![rules]);
     let may = |old: &Policy, new: &Policy| {
         let mut space = PacketSpace::new().expect("small");
-        let may = changed_packets(&mut space, (old, &[]), (new, &[])).expect("small");
+        let changes = group_changes(&mut space, (old, &[]), (new, &[])).expect("small");
+        let may = changed_packets(&mut space, changes.as_deref()).expect("small");
         let mut ports = Vec::new();
         for number in 1..=4 {
             let port = holds(PacketField::DestinationPort, Values::exact(number));

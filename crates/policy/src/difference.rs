@@ -1,12 +1,19 @@
 //! Which packets two policies treat otherwise, in classes: one for each pair of what decides in the one and
 //! in the other.
 
-use crate::changed::changed_packets;
+use crate::changed::{GroupChange, changed_packets, group_changes};
 use crate::decisions::{AnalysisFault, PolicyDecision, decisions_within, memories};
+use crate::diagram::Diagram;
 use crate::diagram_description::{PacketBox, boxes};
-use crate::limits::{MOST_BOXES, MOST_NODES};
+use crate::limits::{
+    MOST_BOXES, MOST_COMPARED_PAIRS, MOST_LONG_SEARCHES, MOST_NODES, MOST_SEARCHED,
+    MOST_SEARCHED_IN_COMPARISON, NODES_BESIDE_SEARCHES,
+};
+use crate::listed::is_listed;
+use crate::listed_difference::{ComparingSearches, DecisionPair, ListedDifference};
 use crate::model::{AskedFamilies, Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
+use crate::search::Search;
 use std::collections::HashMap;
 
 /// How two policies differ.
@@ -50,6 +57,83 @@ fn effect(action: RuleAction, both_keep: bool) -> RuleAction {
     if action == RuleAction::Keep && !both_keep { RuleAction::Pass } else { action }
 }
 
+/// Two policies in one space of packets.
+pub(crate) struct Compared<'p> {
+    /// The old policy and the new one, with the numbers of their conditions on earlier packets.
+    pub(crate) policies: [(&'p Policy, Vec<usize>); 2],
+    /// How their groups have changed; `None` if their hooks or their connections have.
+    pub(crate) changes: Option<Vec<GroupChange>>,
+}
+
+impl<'p> Compared<'p> {
+    pub(crate) fn of(
+        space: &mut PacketSpace,
+        [old, new]: [&'p Policy; 2],
+    ) -> Result<Compared<'p>, AnalysisFault> {
+        let policies = [(old, memories(space, old)?), (new, memories(space, new)?)];
+        let [old, new] = policies.each_ref().map(|(policy, memories)| (*policy, &memories[..]));
+        let changes = group_changes(space, old, new)?;
+        Ok(Compared { policies, changes })
+    }
+
+    /// Whether packets are treated alike by two actions.
+    pub(crate) fn is_alike(&self, one: RuleAction, other: RuleAction) -> bool {
+        let both_keep = self.policies.iter().all(|(policy, _)| policy.remembers.keeps());
+        effect(one, both_keep) == effect(other, both_keep)
+    }
+}
+
+/// What is known of the packets that two policies treat otherwise.
+enum Classes {
+    /// Found by searches among the rules of lists.
+    Listed(ListedDifference),
+    /// A function that has the number of a class, from 1 on, for each of its packets.
+    Decided { function: Diagram, pairs: Vec<DecisionPair> },
+}
+
+impl Classes {
+    /// Those of these packets, by diagrams of what both policies decide.
+    fn decided(
+        space: &mut PacketSpace,
+        compared: &Compared,
+        within: Diagram,
+    ) -> Result<Classes, AnalysisFault> {
+        let of_old = decisions_within(space, compared.policies[0].0, within)?;
+        let of_new = decisions_within(space, compared.policies[1].0, within)?;
+        let mut pairs: Vec<DecisionPair> = Vec::new();
+        let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
+        let function = space.diagrams.join(of_old.function, of_new.function, &mut |before, now| {
+            let (Some(earlier), Some(later)) = (of_old.decision(before), of_new.decision(now)) else {
+                return 0;
+            };
+            if compared.is_alike(earlier.action, later.action) {
+                return 0;
+            }
+            *numbers.entry((before, now)).or_insert_with(|| {
+                pairs.push((earlier, later));
+                pairs.len() as u32
+            })
+        })?;
+        Ok(Classes::Decided { function, pairs })
+    }
+
+    /// What decides about each class.
+    fn pairs(&self) -> Vec<DecisionPair> {
+        match self {
+            Classes::Listed(listed) => listed.pairs(),
+            Classes::Decided { pairs, .. } => pairs.clone(),
+        }
+    }
+
+    /// The packets of the class at a place of [`Classes::pairs`].
+    fn packets(&self, space: &mut PacketSpace, place: usize) -> Result<Diagram, AnalysisFault> {
+        match self {
+            Classes::Listed(listed) => listed.packets(space, place),
+            Classes::Decided { function, .. } => Ok(space.diagrams.places_of(*function, place as u32 + 1)?),
+        }
+    }
+}
+
 /// Compares two policies for every possible packet, and tells at most `most` classes.
 ///
 /// # Errors
@@ -72,24 +156,46 @@ pub fn difference_within(
     if families.contains(&AskedFamilies::Version4Alone) && families.contains(&AskedFamilies::Both) {
         return Err(AnalysisFault::Families);
     }
+    // A comparison with fewer nodes also has less time.
+    let searched = MOST_SEARCHED_IN_COMPARISON / MOST_NODES as u64 * nodes as u64;
+    if let Some(found) = by_searches([old, new], most, nodes / NODES_BESIDE_SEARCHES, searched)? {
+        return Ok(found);
+    }
     let mut space = PacketSpace::with_limit(nodes)?;
-    let (memories_old, memories_new) = (memories(&mut space, old)?, memories(&mut space, new)?);
-    let changed = changed_packets(&mut space, (old, &memories_old), (new, &memories_new))?;
-    let of_old = decisions_within(&mut space, old, changed)?;
-    let of_new = decisions_within(&mut space, new, changed)?;
-    let both_keep = [old, new].iter().all(|policy| policy.remembers.keeps());
-    let mut pairs: Vec<(PolicyDecision, PolicyDecision)> = Vec::new();
-    let mut numbers: HashMap<(u32, u32), u32> = HashMap::new();
-    let classes = space.diagrams.join(of_old.function, of_new.function, &mut |before, now| {
-        let (Some(earlier), Some(later)) = (of_old.decision(before), of_new.decision(now)) else { return 0 };
-        if effect(earlier.action, both_keep) == effect(later.action, both_keep) {
-            return 0;
-        }
-        *numbers.entry((before, now)).or_insert_with(|| {
-            pairs.push((earlier, later));
-            pairs.len() as u32
-        })
-    })?;
+    let compared = Compared::of(&mut space, [old, new])?;
+    let changed = changed_packets(&mut space, compared.changes.as_deref())?;
+    let classes = Classes::decided(&mut space, &compared, changed)?;
+    told(&mut space, &classes, most)
+}
+
+/// The difference of two lists, found out by searches that make at most so many nodes and look at so many;
+/// `None` if they are no lists, or it is too much for searches.
+pub(crate) fn by_searches(
+    policies: [&Policy; 2],
+    most: usize,
+    nodes: usize,
+    searched: u64,
+) -> Result<Option<PolicyDifference>, AnalysisFault> {
+    if !policies.iter().all(|policy| is_listed(policy)) {
+        return Ok(None);
+    }
+    let found = || {
+        let mut space = PacketSpace::with_limit(nodes)?;
+        let compared = Compared::of(&mut space, policies)?;
+        let search = Search::with_limits(MOST_SEARCHED, searched);
+        let mut searches = ComparingSearches::with_limits(search, MOST_LONG_SEARCHES);
+        let listed = ListedDifference::of(&mut space, &compared, &mut searches, MOST_COMPARED_PAIRS)?;
+        listed.map(|listed| told(&mut space, &Classes::Listed(listed), most)).transpose()
+    };
+    match found() {
+        Err(AnalysisFault::TooLarge | AnalysisFault::TooManySearches) => Ok(None),
+        found => found,
+    }
+}
+
+/// Tells at most `most` of these classes.
+fn told(space: &mut PacketSpace, classes: &Classes, most: usize) -> Result<PolicyDifference, AnalysisFault> {
+    let pairs = classes.pairs();
     let mut found = PolicyDifference::default();
     for (earlier, later) in &pairs {
         *match (earlier.action.passes(), later.action.passes()) {
@@ -106,9 +212,9 @@ pub fn difference_within(
     };
     order.sort_by_key(|index| (rank(&pairs[*index]), pairs[*index].1.by, pairs[*index].0.by));
     for index in order.into_iter().take(most) {
-        let set = space.diagrams.places_of(classes, index as u32 + 1)?;
+        let set = classes.packets(space, index)?;
         let Some(witness) = space.witness(set)? else { continue };
-        let (boxes, whole) = boxes(&space, set, MOST_BOXES);
+        let (boxes, whole) = boxes(space, set, MOST_BOXES);
         let may = witness.remembered.iter().map(|memory| space.memory_text(*memory).to_owned()).collect();
         let (old, new) = pairs[index];
         found.classes.push(DifferenceClass { old, new, witness, may, boxes, whole });

@@ -25,6 +25,7 @@ mod header_fields;
 mod limits;
 mod lines;
 mod listed;
+mod listed_difference;
 #[cfg(test)]
 mod listed_tests;
 mod model;

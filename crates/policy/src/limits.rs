@@ -38,6 +38,21 @@ pub(crate) const MOST_PAIRS: usize = 100_000;
 /// lists do is found out by diagrams.
 pub(crate) const MOST_COMPARED_RULES: usize = 32_768;
 
+/// The most pairs of rules, one of them in one of two lists alone, that a comparison of the lists looks at
+/// one by one; of more changes it makes diagrams.
+pub(crate) const MOST_COMPARED_PAIRS: usize = 10_000_000;
+
+/// The most nodes that all searches of a comparison look at together: some seconds. Of lists whose searches
+/// take longer it makes diagrams.
+pub(crate) const MOST_SEARCHED_IN_COMPARISON: u64 = 1_000_000_000;
+
+/// The most searches of a comparison that a diagram answers, as they are long. Where more are, diagrams of
+/// what decides are faster.
+pub(crate) const MOST_LONG_SEARCHES: usize = 100;
+
+/// The part of the nodes of a comparison that its searches may make.
+pub(crate) const NODES_BESIDE_SEARCHES: usize = 4;
+
 /// The most nodes that a search among the rules of a list looks at, some milliseconds; what would take
 /// longer is found out by a diagram.
 pub(crate) const MOST_SEARCHED: u64 = 200_000;

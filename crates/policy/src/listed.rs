@@ -10,7 +10,7 @@ use crate::diagram::{ALL, Diagram, NONE};
 use crate::evaluate::Step;
 use crate::limits::{MOST_COMPARED_RULES, MOST_COVERS, MOST_NODES, MOST_SEARCHED, MOST_SEARCHED_IN_ALL};
 use crate::lines::RuleIndex;
-use crate::model::{MatchOrder, Path, Policy, RuleAction, RuleCondition};
+use crate::model::{MatchOrder, Path, Policy, RuleAction, RuleCondition, RuleGroup};
 use crate::opposed::{OpposedSource, opposed_pairs};
 use crate::order::{OrderFindings, RedundantLine, effect, only_decides};
 use crate::overlaps::Overlaps;
@@ -97,31 +97,50 @@ fn holds(
 }
 
 /// The packets that are in all of the first sets and in none of the others.
-fn left(space: &mut PacketSpace, inside: &[Diagram], outside: &[Diagram]) -> Result<Diagram, AnalysisFault> {
+pub(crate) fn left(
+    space: &mut PacketSpace,
+    inside: &[Diagram],
+    outside: &[Diagram],
+) -> Result<Diagram, AnalysisFault> {
     let mut left = ALL;
     for set in inside {
         left = space.diagrams.both(left, *set)?;
     }
+    let mut taken = Vec::with_capacity(outside.len());
     for set in outside {
-        left = space.diagrams.without(left, *set)?;
+        taken.push(space.diagrams.both(left, *set)?);
     }
-    Ok(left)
+    let taken = space.diagrams.any(&taken)?;
+    Ok(space.diagrams.without(left, taken)?)
 }
 
-impl<'p> ListedPolicy<'p> {
-    /// The lists of a policy; `None` if it has jumps or other rules that do not decide, remembers connections
-    /// by itself, has two hooks on one way, or more rules than `MOST_COMPARED_RULES`.
-    pub(crate) fn of(policy: &'p Policy) -> Result<Option<ListedPolicy<'p>>, AnalysisFault> {
-        let one_each = [Path::Forwarded, Path::ToGateway, Path::FromGateway]
-            .iter()
-            .all(|path| policy.hooks.iter().filter(|hook| path.points().contains(&hook.point)).count() <= 1);
-        let lists = policy.hooks.iter().all(|hook| {
+/// Whether the hooks of a policy ask lists of rules that decide, and no packet comes to two of them: it has
+/// no jumps or other rules that do not decide, does not remember connections by itself, has no two hooks on
+/// one way, and no list longer than `MOST_COMPARED_RULES`.
+pub(crate) fn is_listed(policy: &Policy) -> bool {
+    let one_each = [Path::Forwarded, Path::ToGateway, Path::FromGateway]
+        .iter()
+        .all(|path| policy.hooks.iter().filter(|hook| path.points().contains(&hook.point)).count() <= 1);
+    one_each
+        && policy.hooks.iter().all(|hook| {
             let rules = &policy.groups[hook.group].rules;
             policy.remembers.asks(hook.point).is_none()
                 && rules.len() <= MOST_COMPARED_RULES
                 && rules.iter().all(|rule| rule.action.decides())
-        });
-        if !one_each || !lists {
+        })
+}
+
+/// The rules of a group in the order in which they decide: the first that matches does.
+pub(crate) fn decision_order(group: &RuleGroup) -> Vec<usize> {
+    let at_once = |rule: &usize| group.order == MatchOrder::First || group.rules[*rule].decides_at_once;
+    let all = 0..group.rules.len();
+    all.clone().filter(at_once).chain(all.rev().filter(|rule| !at_once(rule))).collect()
+}
+
+impl<'p> ListedPolicy<'p> {
+    /// The lists of a policy; `None` if it is not [listed](is_listed).
+    pub(crate) fn of(policy: &'p Policy) -> Result<Option<ListedPolicy<'p>>, AnalysisFault> {
+        if !is_listed(policy) {
             return Ok(None);
         }
         let mut space = PacketSpace::with_limit(MOST_NODES)?;
@@ -144,18 +163,13 @@ impl<'p> ListedPolicy<'p> {
     fn list(&mut self, hook: usize) -> Result<HookList, AnalysisFault> {
         let policy = self.policy;
         let (point, group) = (policy.hooks[hook].point, policy.hooks[hook].group);
-        let order = policy.groups[group].order;
-        let at_once =
-            |rule: &usize| order == MatchOrder::First || policy.groups[group].rules[*rule].decides_at_once;
-        let all = 0..policy.groups[group].rules.len();
-        let order = all.clone().filter(at_once).chain(all.rev().filter(|rule| !at_once(rule)));
         let mut asked = self.space.bounds()?;
         asked.push(self.space.at(point)?);
         let of_rule: BTreeMap<RuleIndex, usize> = (0..self.lines.len())
             .flat_map(|line| self.lines[line].iter().map(move |rule| (*rule, line)))
             .collect();
         let (mut rules, mut places) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
-        for rule in order.map(|rule| (group, rule)) {
+        for rule in decision_order(&policy.groups[group]).into_iter().map(|rule| (group, rule)) {
             let matched = self.condition(rule)?;
             let line = of_rule.get(&rule).copied();
             if let Some(line) = line {

@@ -1,14 +1,18 @@
 //! Searches among the rules of lists beside the diagrams of what decides, over random policies.
 
 use crate::analysis_tests::{forwarding, holds, rule, walked};
+use crate::changed_tests::{changed, named};
 use crate::decisions::AnalysisFault;
 use crate::diagram::{ALL, Diagram, Diagrams, NONE};
+use crate::difference::{Compared, by_searches, difference};
 use crate::evaluate::Step;
 use crate::field::{PacketField, Values};
-use crate::limits::{MOST_COMPARED_RULES, MOST_PAIRS, MOST_SEARCHED};
+use crate::limits::{MOST_COMPARED_RULES, MOST_LONG_SEARCHES, MOST_PAIRS, MOST_SEARCHED};
 use crate::listed::ListedPolicy;
-use crate::model::{HookPoint, Path, Policy, PolicyRule, Remembers, RuleAction, RuleCondition};
+use crate::listed_difference::{ComparingSearches, ListedDifference};
+use crate::model::{HookPoint, MatchOrder, Path, Policy, PolicyRule, Remembers, RuleAction, RuleCondition};
 use crate::order::OpposedLines;
+use crate::packet_space::PacketSpace;
 use crate::search::{Search, SearchFault};
 use crate::toy::policies;
 use crate::why::DecidedPolicy;
@@ -58,6 +62,19 @@ fn is_witness(policy: &Policy, pair: &OpposedLines) -> bool {
     decides(policy, pair.first) && decides(&without, pair.second)
 }
 
+/// How many classes of packets searches find that two lists treat otherwise, if they look at no more than so
+/// many pairs of rules. A search that looks at more than `searched` nodes is answered by a diagram.
+fn classes_of_lists(old: &Policy, new: &Policy, searched: u64, most: usize) -> Option<usize> {
+    let mut space = PacketSpace::new().expect("small");
+    let compared = Compared::of(&mut space, [old, new]).expect("small");
+    let search = Search::with_limits(searched, u64::MAX);
+    let mut searches = ComparingSearches::with_limits(search, MOST_LONG_SEARCHES);
+    match ListedDifference::of(&mut space, &compared, &mut searches, most) {
+        Err(AnalysisFault::TooManySearches) => None,
+        found => found.expect("small").map(|found| found.pairs().len()),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -92,6 +109,31 @@ proptest! {
                 prop_assert_eq!(own, other);
             }
         }
+    }
+
+    #[test]
+    fn lists_differ_as_their_diagrams_do(
+        old in policies().prop_map(as_lists).prop_map(named),
+        changes in proptest::collection::vec((0..3usize, 0..49usize, any::<u8>()), 1..6),
+        last in any::<bool>(),
+        searched in 0..20u64,
+    ) {
+        let mut old = old;
+        for group in old.groups.iter_mut().filter(|_| last) {
+            group.order = MatchOrder::Last;
+        }
+        let new = changed(&old, &changes);
+        // Groups of other names have nothing in common, so diagrams are made of all packets.
+        let mut renamed = new.clone();
+        for group in &mut renamed.groups {
+            group.name.push('x');
+        }
+        let found = difference(&old, &new, usize::MAX).expect("small");
+        prop_assert_eq!(&found, &difference(&old, &renamed, usize::MAX).expect("small"));
+        let all = found.opened + found.closed + found.other;
+        prop_assert_eq!(classes_of_lists(&old, &new, MOST_SEARCHED, usize::MAX), Some(all));
+        let by_diagrams = classes_of_lists(&old, &new, searched, usize::MAX);
+        prop_assert!(by_diagrams.is_none_or(|classes| classes == all));
     }
 
     #[test]
@@ -196,4 +238,20 @@ fn beyond_the_limit_of_pairs_lists_tell_redundant_lines_alone() {
     assert_eq!(fewer.pairs, Err(AnalysisFault::TooManyPairs));
     assert_eq!(fewer.redundant, all.redundant);
     assert_eq!(all.redundant.iter().map(|line| line.line).collect::<Vec<usize>>(), [11]);
+}
+
+#[test]
+fn beyond_the_limit_of_compared_pairs_diagrams_answer() {
+    let port = |port| rule(holds(PacketField::DestinationPort, Values::exact(port)), RuleAction::Pass);
+    let policy = |ports: &[u128]| named(forwarding(vec![ports.iter().copied().map(port).collect()]));
+    let (old, new) = (policy(&[1, 2, 3]), policy(&[1, 3, 4, 5]));
+    // Three rules are in one list alone, of five that there are.
+    assert_eq!(classes_of_lists(&old, &new, MOST_SEARCHED, 15), Some(3));
+    assert_eq!(classes_of_lists(&old, &new, MOST_SEARCHED, 14), None);
+    let found = difference(&old, &new, 8).expect("small");
+    assert_eq!((found.opened, found.closed, found.other), (2, 1, 0));
+    assert_eq!(by_searches([&old, &new], 8, 100_000, u64::MAX).expect("small"), Some(found));
+    // Searches that make or look at too many nodes leave it to diagrams.
+    assert_eq!(by_searches([&old, &new], 8, 10, u64::MAX), Ok(None));
+    assert_eq!(by_searches([&old, &new], 8, 100_000, 10), Ok(None));
 }

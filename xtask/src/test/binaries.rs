@@ -36,12 +36,12 @@ const LONG: &[&str] = &["suite ", "lab "];
 
 /// A test binary.
 #[derive(Debug, PartialEq)]
-struct Binary {
+pub(super) struct Binary {
     /// Its crate and its target, as `cli live_router`.
     name: String,
-    file: PathBuf,
+    pub(super) file: PathBuf,
     /// Where cargo runs it: the folder of its crate.
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 impl Binary {
@@ -54,7 +54,7 @@ impl Binary {
 /// one after the other those that need the machine.
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let begin = Instant::now();
-    let binaries = build(context)?;
+    let binaries = build(context, &["--workspace"])?;
     println!("{} test binaries were built in {:.0} s", binaries.len(), begin.elapsed().as_secs_f64());
     let count = binaries.len();
     let (alone, mut others): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::runs_alone);
@@ -113,17 +113,13 @@ fn run_one(context: &Context, binary: &Binary, printed: &mut Vec<u8>) -> anyhow:
     ended
 }
 
-/// Builds all test binaries.
-fn build(context: &Context) -> anyhow::Result<Vec<Binary>> {
-    let arguments = [
-        "test",
-        "--workspace",
-        "--locked",
-        "--no-run",
-        "--quiet",
-        "--message-format=json-render-diagnostics",
-    ];
-    let output = cargo(context, &arguments).stderr(Stdio::inherit()).output().context("cargo")?;
+/// Builds the test binaries that cargo chooses by these words.
+pub(super) fn build(context: &Context, chosen: &[&str]) -> anyhow::Result<Vec<Binary>> {
+    let arguments = ["test", "--locked", "--no-run", "--quiet", "--message-format=json-render-diagnostics"];
+    let output = cargo(context, &[&arguments[..], chosen].concat())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo")?;
     if !output.status.success() {
         bail!("the tests do not build: cargo ended with {}", output.status);
     }

@@ -6,6 +6,7 @@ mod checkout;
 mod console;
 mod deadline;
 mod judge;
+mod kernel;
 mod packages;
 mod program;
 mod soak;
@@ -126,6 +127,15 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
 /// The arguments are wrong, or the test cannot be run.
 pub(crate) fn soak(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     soak::run(&context(root)?, options)
+}
+
+/// Rules beside the Linux kernel, until five million packets are judged, or as many as are said. True if it
+/// decided about all of them as was wanted.
+///
+/// # Errors
+/// The arguments are wrong, or the tests cannot be run.
+pub(crate) fn kernel(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
+    kernel::run(&context(root)?, options)
 }
 
 fn context(root: &Path) -> anyhow::Result<Context> {

@@ -3,6 +3,7 @@
 
 use super::random::Random;
 use super::router::Router;
+use super::times;
 use import::address::AddressFamily;
 use policy::{PacketField, Path, Policy, RuleAction, State, evaluate};
 use serde_json::Value;
@@ -417,6 +418,16 @@ impl Carried {
         family: AddressFamily,
         random: &mut Random,
     ) -> Result<(), String> {
+        (0..times()).try_for_each(|_| self.agree_once(router, decider, family, random))
+    }
+
+    fn agree_once<D: FnMut(usize, &Conversation, usize) -> (bool, State)>(
+        &mut self,
+        router: &mut Router,
+        decider: &dyn Fn() -> D,
+        family: AddressFamily,
+        random: &mut Random,
+    ) -> Result<(), String> {
         let made = random.below(u64::MAX >> 33);
         // A frame that a busy machine lost is lost once; what Linux decides it decides again.
         let mut seen = Vec::new();
@@ -430,7 +441,11 @@ impl Carried {
                 .collect();
             match self.differs(router, &mut decider(), &conversations) {
                 Some(differs) => seen.push(differs),
-                None => return Ok(()),
+                None => {
+                    let steps = |conversation: &Conversation| conversation.steps.len();
+                    router.judged.in_conversations += conversations.iter().map(steps).sum::<usize>();
+                    return Ok(());
+                }
             }
         }
         Err(format!("{seen:#?}"))

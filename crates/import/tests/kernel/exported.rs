@@ -46,7 +46,7 @@ fn written_policies_decide_in_linux_as_they_say() {
 
 #[test]
 fn written_policies_that_ask_for_states_are_what_linux_loads() {
-    let Some(router) = Router::new(&["nft"]) else { return };
+    let Some(mut router) = Router::new(&["nft"]) else { return };
     let mut random = Random(seed());
     let everywhere =
         &[HookPoint::In, HookPoint::Forward, HookPoint::ToGateway, HookPoint::FromGateway, HookPoint::Out];
@@ -62,7 +62,7 @@ fn written_policies_that_ask_for_states_are_what_linux_loads() {
 
 #[test]
 fn what_is_written_of_files_of_all_formats_is_what_linux_loads() {
-    let Some(router) = Router::new(&["nft"]) else { return };
+    let Some(mut router) = Router::new(&["nft"]) else { return };
     for (format, text) in FILES {
         let options = PolicyOptions { interfaces: interfaces(), ..PolicyOptions::default() };
         let own = read(text.as_bytes(), format, &options).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -73,14 +73,14 @@ fn what_is_written_of_files_of_all_formats_is_what_linux_loads() {
 
 #[test]
 fn what_is_loaded_twice_is_there_once_and_what_others_have_loaded_stays() {
-    let Some(router) = Router::new(&["nft"]) else { return };
+    let Some(mut router) = Router::new(&["nft"]) else { return };
     let options = PolicyOptions { interfaces: interfaces(), ..PolicyOptions::default() };
     let (format, text) = FILES[0];
     let own = read(text.as_bytes(), format, &options).expect("it is a policy").policy;
     let foreign = "table inet filter {
         chain forward { type filter hook forward priority 0; policy accept; tcp dport 7 drop; }
     }";
-    let list = |arguments: &[&str]| {
+    let list = |router: &Router, arguments: &[&str]| {
         let listed = router.run("nft", arguments, "").expect("nft runs");
         assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
         String::from_utf8(listed.stdout).expect("nft prints text")
@@ -90,18 +90,18 @@ fn what_is_loaded_twice_is_there_once_and_what_others_have_loaded_stays() {
     {
         let written = written.expect("nftables can say it");
         router.try_load(foreign).expect("it is a ruleset");
-        let filter = list(&["list", "table", "inet", "filter"]);
+        let filter = list(&router, &["list", "table", "inet", "filter"]);
         let mut listed = Vec::new();
         for _ in 0..2 {
             let loaded = router.run("nft", arguments, &written).expect("nft runs");
             assert!(loaded.status.success(), "{}\n{written}", String::from_utf8_lossy(&loaded.stderr));
-            listed.push(list(&["list", "table", "inet", "ravelin"]));
+            listed.push(list(&router, &["list", "table", "inet", "ravelin"]));
         }
         let (rules, comments) = (listed[0].matches("comment").count(), written.matches("comment").count());
         assert!(comments > 0 && rules == comments, "{written}\n{}", listed[0]);
         assert_eq!(listed[0], listed[1]);
-        assert_eq!(list(&["list", "table", "inet", "filter"]), filter);
-        assert_eq!(list(&["list", "tables"]), "table inet filter\ntable inet ravelin\n");
+        assert_eq!(list(&router, &["list", "table", "inet", "filter"]), filter);
+        assert_eq!(list(&router, &["list", "tables"]), "table inet filter\ntable inet ravelin\n");
     }
 }
 

@@ -240,6 +240,7 @@ fn fields_of_headers_are_compared_as_linux_compares_them() {
             for (((packet, fields), passed), own) in packets.iter().zip(&all).zip(passed).zip(wanted) {
                 let agrees = if packet.is_later() { !own || passed } else { own == passed };
                 assert!(agrees, "Linux says {passed} of {packet:?}\n{text}\n{:#?}", said(fields));
+                router.judged.stricter += usize::from(own != passed);
                 decided += usize::from(said(fields).steps.len() > 1);
                 passing += usize::from(own);
                 count += 1;
@@ -247,6 +248,6 @@ fn fields_of_headers_are_compared_as_linux_compares_them() {
         }
     }
     println!("{count} packets, {passing} pass, rules decide about {decided}; {kept} rules");
-    assert!(passing > count / 5 && passing < count * 4 / 5, "{passing} of {count}");
+    assert!(passing > count / 10 && passing < count * 9 / 10, "{passing} of {count}");
     assert!(decided > count / 20 && kept > 15 * rounds(), "{decided} of {count}, {kept}");
 }

@@ -9,6 +9,7 @@
 //! Nothing but these namespaces is ever addressed, and they go with the test.
 
 use super::conversations::{OnTheWay, octets};
+use super::judged::Judged;
 use super::packets::{Packet, V6};
 use rig::{FrameReceiver, FrameSender, Namespace};
 use std::collections::{HashMap, HashSet};
@@ -49,6 +50,8 @@ pub(crate) struct Router {
     receivers: [FrameReceiver; 2],
     /// From the other side, and back at the first one.
     back: (FrameSender, [FrameReceiver; 2]),
+    /// What it was asked.
+    pub(crate) judged: Judged,
 }
 
 /// What a packet is known by; not 0, in place of which Linux chooses a number.
@@ -113,6 +116,7 @@ impl Router {
                 [FrameReceiver::new(&hosts, "in", None)?, FrameReceiver::of_ipv6(&hosts, "in")?],
             ),
             router,
+            judged: Judged::default(),
         };
         let made = router.run(
             "sh",
@@ -133,11 +137,21 @@ impl Router {
     }
 
     /// Gives the router these rules in place of those it has.
-    pub(crate) fn load(&self, program: &str, arguments: &[&str], rules: &str) {
+    pub(crate) fn load(&mut self, program: &str, arguments: &[&str], rules: &str) {
         let flushed = self.run("nft", &["flush", "ruleset"], "").expect("nft runs");
         assert!(flushed.status.success(), "{}", String::from_utf8_lossy(&flushed.stderr));
         let loaded = self.run(program, arguments, rules).expect("it runs");
         assert!(loaded.status.success(), "{}\n{rules}", String::from_utf8_lossy(&loaded.stderr));
+        self.count_rules(rules);
+    }
+
+    /// Notes the rules that were loaded: those of a dump, or what nftables has now.
+    fn count_rules(&mut self, loaded: &str) {
+        let of_iptables = loaded.lines().filter(|line| line.starts_with("-A ")).count();
+        let listed = self.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
+        let of_nftables = String::from_utf8_lossy(&listed.stdout).matches("{\"rule\": ").count();
+        self.judged.rulesets += 1;
+        self.judged.rules += if of_iptables > 0 { of_iptables } else { of_nftables };
     }
 
     /// Tells the router that 100.64.0.0/10 and 2001:db8::100.64.0.0/106 are at the side of the first sender.
@@ -228,9 +242,10 @@ impl Router {
     }
 
     /// Gives the router a ruleset of nftables in place of what it has, or says why that cannot be.
-    pub(crate) fn try_load(&self, rules: &str) -> Result<(), String> {
+    pub(crate) fn try_load(&mut self, rules: &str) -> Result<(), String> {
         let loaded = self.run("nft", &["-f", "-"], &format!("flush ruleset\n{rules}\n")).expect("nft runs");
         if loaded.status.success() {
+            self.count_rules(rules);
             Ok(())
         } else {
             Err(String::from_utf8_lossy(&loaded.stderr).into_owned())
@@ -309,6 +324,7 @@ for line in sys.stdin:
             }
             left.retain(|&index| wanted[index] && !passed[index]);
         }
+        self.judged.packets += wanted.len();
         passed
     }
 
