@@ -434,12 +434,13 @@ other add up to 1; web is a part of tcp, fragments of udp; vlan and ipv6 are par
   ravelin lab switch-apps --capture sample1=smallFlows.pcap --capture other.pcapng --json
   ravelin lab gpu --out results --device cuda
   ravelin lab --draw report.json --html report.html
+  ravelin lab --studies docs/results --out docs/studies
 
 Without --capture, captures are made to the published shape of the thesis' samples and labelled as generated. `sample1=FILE` (or 2, 3) says that
 the file is that sample, so that the thesis' figures stand beside it. A program whose counts differ from the interpreter's gets no figure.")]
 pub(crate) struct LabArguments {
     /// What to measure
-    #[arg(required_unless_present = "draw", value_enum, value_name = "EXPERIMENT")]
+    #[arg(required_unless_present_any = ["draw", "studies"], value_enum, value_name = "EXPERIMENT")]
     pub(crate) experiments: Vec<ExperimentChoice>,
     /// A capture to run instead of the generated ones; may be given several times
     #[arg(long, value_name = "[SAMPLE=]FILE")]
@@ -460,6 +461,10 @@ pub(crate) struct LabArguments {
     /// times
     #[arg(long, value_name = "REPORT", requires = "html", conflicts_with = "experiments")]
     pub(crate) draw: Vec<PathBuf>,
+    /// Measure nothing, and write the pages of studies, claim by claim, from the reports in a folder into that
+    /// of --out
+    #[arg(long, value_name = "DIR", requires = "out", conflicts_with_all = ["experiments", "draw"])]
+    pub(crate) studies: Option<PathBuf>,
     /// Fewer and shorter runs over shortened captures: to see that it works, not to quote
     #[arg(long)]
     pub(crate) quick: bool,
@@ -494,7 +499,7 @@ pub(crate) struct LabArguments {
     /// it an NVIDIA device by CUDA, else the best one by OpenCL, else threads of this machine
     #[arg(long, value_parser = one_of(&DEVICES), value_name = "KIND")]
     pub(crate) device: Option<DeviceChoice>,
-    /// The folder that `gpu` writes its files to
+    /// The folder that `gpu` and --studies write their files to
     #[arg(long, value_name = "DIR", required_if_eq("experiments", "gpu"))]
     pub(crate) out: Option<PathBuf>,
     /// Programs whose answers `gpu` compares instead of those that ship: the .rav files of a folder

@@ -44,6 +44,7 @@ pub mod schedule;
 mod shares;
 #[cfg(target_os = "linux")]
 mod soak;
+mod studies;
 mod survey;
 mod switch_apps;
 mod tables;
@@ -60,6 +61,7 @@ pub use page::page;
 pub use plan::{ComparedTable, DeviceChoice, LabPlan, Length, TablesPlan};
 pub use programs::{PROGRAMS, compiled};
 pub use run::run;
+pub use studies::{ClaimCounts, StudyPages, read_report, study_pages};
 pub use survey::{Survey, SurveyPlan, survey};
 pub use traffic::{LabError, Traffic, TrafficCapture};
 pub use transfer::{Pivot, pivots};

@@ -286,6 +286,88 @@ pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<Stri
     Ok(finished(&svg))
 }
 
+/// The width of one of two panels, from its left edge to that of the next.
+const PANEL: i32 = WIDTH as i32 / 2;
+/// The least room between the middles of two numbers below an axis.
+const BETWEEN_TICKS: i32 = 46;
+
+/// Panels with curves side by side, on the same logarithmic axes; the names of curves stand above them.
+pub(crate) fn beside(panels: &[(&str, &[Curve]); 2], below: &str, unit: &str) -> Result<String, Failed> {
+    let all = || panels.iter().flat_map(|(_, curves)| curves.iter());
+    let mut named: Vec<&str> = Vec::new();
+    for curve in all() {
+        if !named.contains(&curve.name.as_str()) {
+            named.push(&curve.name);
+        }
+    }
+    let points = || all().flat_map(|curve| curve.points.iter().copied());
+    let (Some(across), Some(up)) =
+        (Decades::of(points().map(|point| point.0)), Decades::of(points().map(|point| point.1)))
+    else {
+        return Err("there is nothing to draw".into());
+    };
+    let across_names = (WIDTH as usize / NAME_WIDTH).max(1);
+    let top = 3 * LINE + named.len().div_ceil(across_names) as i32 * LINE;
+    let (bottom, height) = (top + 220, top + 220 + 48);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
+        let words = |size: i32| TextStyle::from(("sans-serif", size).into_font()).color(&INK);
+        let (centre, end) = (Pos::new(HPos::Center, VPos::Top), Pos::new(HPos::Right, VPos::Center));
+        for (number, name) in named.iter().enumerate() {
+            let (column, row) = ((number % across_names) as i32, (number / across_names) as i32);
+            let place = (column * NAME_WIDTH as i32, 2 + row * LINE);
+            let colour = COLOURS[number % COLOURS.len()];
+            area.draw(&Text::new((*name).to_owned(), place, words(13).color(&colour)))?;
+        }
+        for (number, (title, curves)) in (0..).zip(panels) {
+            let (left, right) = (number * PANEL + 44, (number + 1) * PANEL - 14);
+            let place = |(x, y): (f64, f64)| {
+                let along = |share: f64, from: i32, to: i32| from + (share * f64::from(to - from)) as i32;
+                (along(across.share(x), left, right), along(up.share(y), bottom, top))
+            };
+            area.draw(&Text::new((*title).to_owned(), (left, top - 2 * LINE), words(13)))?;
+            area.draw(&Text::new(unit.to_owned(), (left, top - LINE), words(12)))?;
+            let mut last = i32::MIN / 2;
+            for tick in across.ticks() {
+                let x = place((tick, 1.0)).0;
+                area.draw(&PathElement::new(vec![(x, top), (x, bottom)], INK.mix(0.2)))?;
+                if x - last >= BETWEEN_TICKS && x + BETWEEN_TICKS / 2 <= right + 14 {
+                    area.draw(&Text::new(short(tick), (x, bottom + 8), words(12).pos(centre)))?;
+                    last = x;
+                }
+            }
+            for tick in up.ticks() {
+                let y = place((1.0, tick)).1;
+                area.draw(&PathElement::new(vec![(left, y), (right, y)], INK.mix(0.2)))?;
+                area.draw(&Text::new(short(tick), (left - 6, y), words(12).pos(end)))?;
+            }
+            let middle = ((left + right) / 2, bottom + 28);
+            area.draw(&Text::new(below.to_owned(), middle, words(12).pos(centre)))?;
+            for curve in *curves {
+                let Some(number) = named.iter().position(|name| *name == curve.name) else { continue };
+                let colour = COLOURS[number % COLOURS.len()];
+                let drawn: Vec<_> = curve.points.iter().map(|point| place(*point)).collect();
+                for at in &drawn {
+                    area.draw(&Circle::new(*at, 3, colour.filled()))?;
+                }
+                area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
+            }
+        }
+        area.present()?;
+    }
+    Ok(finished(&svg))
+}
+
+/// A plot as a file of its own, whose surroundings are not known: dark on white, in its own size.
+pub(crate) fn standing_alone(svg: &str) -> String {
+    let coloured =
+        svg.replace("currentColor", "#1b1f24").replace("width=\"100%\"", &format!("width=\"{WIDTH}\""));
+    let end = coloured.find('>').map_or(0, |end| end + 1);
+    let (head, rest) = coloured.split_at(end);
+    format!("{head}\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>{}\n", rest.trim_end())
+}
+
 /// A logarithmic axis.
 struct Decades {
     lowest: f64,

@@ -8,9 +8,7 @@ use crate::program;
 use crate::render;
 use crate::render::quantity::of;
 use crate::render::table::{Side, table};
-use lab::{
-    Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, Survey, TablesPlan, TrafficCapture,
-};
+use lab::{Experiment, ExperimentKind, LabError, LabPlan, Length, Machine, Row, TablesPlan, TrafficCapture};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -41,6 +39,9 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
     }
     if let (Some(page), false) = (&arguments.html, arguments.draw.is_empty()) {
         return draw(&arguments.draw, page);
+    }
+    if let (Some(reports), Some(pages)) = (&arguments.studies, &arguments.out) {
+        return studies(reports, pages);
     }
     let plan = plan(arguments);
     if let Some(path) = &arguments.html {
@@ -97,16 +98,39 @@ pub(crate) fn run(arguments: &LabArguments, json: bool) -> Result<(), Failure> {
 /// Writes the page of reports that were measured before, those of `lab gpu` among them.
 fn draw(reports: &[PathBuf], page: &Path) -> Result<(), Failure> {
     let mut experiments = Vec::new();
-    for report in reports {
-        let text = program::read(report)?;
-        let read = serde_json::from_str::<Vec<Experiment>>(&text)
-            .or_else(|_| serde_json::from_str::<Survey>(&text).map(|survey| survey.experiments))
-            .or_else(|_| serde_json::from_str(&text).map(|one| vec![one]));
-        experiments.extend(read.map_err(|error| {
-            Failure::Usage(format!("{} is no report of `ravelin lab --json`: {error}", report.display()))
-        })?);
+    for path in reports {
+        experiments.extend(report(path)?);
     }
     fs::write(page, lab::page(&experiments)).map_err(|error| cannot_write(page, &error))
+}
+
+/// Writes the pages of studies, of the reports in a folder.
+fn studies(folder: &Path, pages: &Path) -> Result<(), Failure> {
+    let cannot = |error: io::Error| Failure::Usage(format!("cannot read {}: {error}", folder.display()));
+    let mut reports = Vec::new();
+    for entry in fs::read_dir(folder).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            reports.push((name, report(&path)?));
+        }
+    }
+    let made = lab::study_pages(reports).map_err(Failure::Finding)?;
+    fs::create_dir_all(pages).map_err(|error| cannot_write(pages, &error))?;
+    for (name, text) in &made.files {
+        let path = pages.join(name);
+        fs::write(&path, text).map_err(|error| cannot_write(&path, &error))?;
+    }
+    let lines: Vec<String> =
+        made.counts.iter().map(|(name, counts)| format!("{name}: {}\n", counts.line())).collect();
+    render::text(&lines.concat())?;
+    Ok(())
+}
+
+fn report(path: &Path) -> Result<Vec<Experiment>, Failure> {
+    lab::read_report(&program::read(path)?).map_err(|error| {
+        Failure::Usage(format!("{} is no report of `ravelin lab --json`: {error}", path.display()))
+    })
 }
 
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {

@@ -1,0 +1,188 @@
+//! Whether claims hold, by the figures of reports. A verdict that the figures do not bear out is an error: no
+//! page is made with it.
+
+use super::expression::{Span, value};
+use super::file::{Claim, Study};
+use super::reports::Reports;
+
+/// What is said of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Holds,
+    Differs,
+    Cannot,
+}
+
+/// A claim with its figures.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) verdict: Verdict,
+    /// Ours, of a claim with one number.
+    pub(super) ours: Option<Span>,
+    /// The publication's and ours of each point, and whether the claim holds there.
+    pub(super) points: Vec<(Span, Option<Span>, bool)>,
+}
+
+/// A study with the reports.
+pub(super) struct Bench<'a> {
+    pub(super) study: &'a Study,
+    pub(super) reports: &'a Reports,
+}
+
+impl Bench<'_> {
+    /// The value of a sum; `own` are names that only this claim has.
+    fn value(&self, sum: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<Span, String> {
+        value(sum, at, &|name, argument| {
+            if let (Some((_, span)), None) = (own.iter().find(|(known, _)| *known == name), argument) {
+                return Ok(*span);
+            }
+            let source = self.study.values.get(name).ok_or_else(|| format!("there is no value `{name}`"))?;
+            let figure = self.reports.figure(source, &self.study.report, argument);
+            figure.map_err(|error| format!("value `{name}`: {error}"))
+        })
+    }
+
+    /// A claim's figures, and what is to be said of it.
+    ///
+    /// # Errors
+    /// A figure cannot be found, or what the file says of the claim is not what the figures say.
+    pub(super) fn judged(&self, claim: &Claim) -> Result<Judged, String> {
+        let named = |error: String| format!("{}, \"{}\": {error}", claim.place, claim.says);
+        let points = claim.points.iter().map(|(at, paper)| {
+            let at = at.text();
+            let (ours, holds) = self.figure(claim, Some(*paper), Some(&at))?;
+            Ok((Span::exactly(*paper), ours, holds.unwrap_or(false)))
+        });
+        let points: Vec<_> = points.collect::<Result<_, String>>().map_err(named)?;
+        let (ours, single) = match points.is_empty() {
+            true => self.figure(claim, claim.paper, None).map_err(named)?,
+            false => (None, Some(points.iter().all(|(_, _, holds)| *holds))),
+        };
+        let has_relation = claim.holds.is_some() || claim.within.is_some();
+        let figures = || match (&ours, points.iter().filter(|(_, _, holds)| *holds).count()) {
+            (Some(ours), _) => format!("ours is {} ({} to {})", ours.middle, ours.low, ours.high),
+            (None, held) => format!("it holds at {held} of {} points", points.len()),
+        };
+        let verdict = match (&claim.cannot, &claim.differs) {
+            (Some(_), Some(_)) => Err("either `cannot` or `differs`".to_owned()),
+            (Some(_), None) if has_relation => Err("what cannot be repeated has no `holds`".to_owned()),
+            (Some(_), None) => Ok(Verdict::Cannot),
+            (None, Some(_)) if has_relation && single == Some(true) => {
+                Err(format!("it holds now, and the file says why it differs: {}", figures()))
+            }
+            (None, Some(_)) if has_relation || !claim.shown.is_empty() => Ok(Verdict::Differs),
+            (None, None) if has_relation && single == Some(true) => Ok(Verdict::Holds),
+            (None, None) if has_relation => {
+                Err(format!("it does not hold, and the file does not say why it differs: {}", figures()))
+            }
+            (None, None) if !claim.shown.is_empty() && claim.ours.is_none() => Ok(Verdict::Holds),
+            _ => Err("nothing says when it holds: `holds`, `within`, or tests that are `shown`".to_owned()),
+        };
+        Ok(Judged { verdict: verdict.map_err(named)?, ours, points })
+    }
+
+    /// Ours, and whether the relation holds, where there is one.
+    fn figure(
+        &self,
+        claim: &Claim,
+        paper: Option<f64>,
+        at: Option<&str>,
+    ) -> Result<(Option<Span>, Option<bool>), String> {
+        let ours = claim.ours.as_ref().map(|sum| self.value(sum, at, &[])).transpose()?;
+        let paper = paper.map(Span::exactly);
+        let own: Vec<(&str, Span)> = [ours.map(|span| ("ours", span)), paper.map(|span| ("paper", span))]
+            .into_iter()
+            .flatten()
+            .collect();
+        let holds = match (&claim.holds, claim.within) {
+            (Some(_), Some(_)) => return Err("either `holds` or `within`".to_owned()),
+            (Some(relation), None) => {
+                let mut all = true;
+                for part in relation.split(" and ") {
+                    all &= self.relation(part, at, &own)?;
+                }
+                Some(all)
+            }
+            (None, Some(percent)) => {
+                let (Some(ours), Some(paper)) = (ours, paper) else {
+                    return Err("`within` needs `ours` and a number of the publication".to_owned());
+                };
+                Some((ours.middle - paper.middle).abs() <= percent / 100.0 * paper.middle.abs())
+            }
+            (None, None) => None,
+        };
+        Ok((ours, holds))
+    }
+
+    /// Whether two sums are as the mark between them says, by their middles.
+    fn relation(&self, text: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<bool, String> {
+        let marks: [(&str, fn(&f64, &f64) -> bool); 4] =
+            [("<=", f64::le), (">=", f64::ge), ("<", f64::lt), (">", f64::gt)];
+        let (mark, of) = marks
+            .into_iter()
+            .find(|(mark, _)| text.contains(mark))
+            .ok_or_else(|| format!("`{text}` has none of <, <=, > and >="))?;
+        let (left, right) = text.split_once(mark).unwrap_or((text, ""));
+        Ok(of(&self.value(left, at, own)?.middle, &self.value(right, at, own)?.middle))
+    }
+
+    /// A text with its sums filled in; `own` are names that only its claim has.
+    ///
+    /// # Errors
+    /// A sum cannot be computed.
+    pub(super) fn filled(&self, text: &str, own: &[(&str, Span)]) -> Result<String, String> {
+        let mut parts = text.split('{');
+        let mut filled = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (inside, rest) = part.split_once('}').ok_or_else(|| format!("`{{{part}` has no end"))?;
+            let (sum, decimals) = match inside.rsplit_once(':') {
+                Some((sum, decimals)) => {
+                    let decimals = decimals.parse::<usize>();
+                    (sum, Some(decimals.map_err(|_| format!("`{{{inside}}}`: decimals are a number"))?))
+                }
+                None => (inside, None),
+            };
+            let value = self.value(sum, None, own)?.middle;
+            filled.push_str(&match decimals {
+                Some(decimals) => separated(&format!("{value:.decimals$}")),
+                None => number(value),
+            });
+            filled.push_str(rest);
+        }
+        Ok(filled)
+    }
+}
+
+/// A number with three digits that count, or all of a whole one.
+pub(super) fn number(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        size if value.fract() == 0.0 || size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        size => (2 - size.log10().floor() as i32).clamp(3, 9) as usize,
+    };
+    let text = format!("{value:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    separated(text)
+}
+
+/// A number with commas between thousands and a minus that is one.
+fn separated(text: &str) -> String {
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("−", rest));
+    let (whole, rest) = text.find('.').map_or((text, ""), |at| text.split_at(at));
+    let mut out = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    format!("{sign}{out}{rest}")
+}
+
+/// The middle and the range, as far as that is more than the middle.
+pub(super) fn with_range(span: &Span) -> String {
+    let [middle, low, high] = [span.middle, span.low, span.high].map(number);
+    if low == middle && high == middle { middle } else { format!("{middle} ({low} to {high})") }
+}

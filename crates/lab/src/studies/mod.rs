@@ -1,0 +1,104 @@
+//! Pages that go through publications claim by claim: what each says, what we measure, and which of the two
+//! was right.
+//!
+//! ```text
+//!  a study's file: claims, numbers of the publication ─┐
+//!                                                      ├─► verdicts ─► a page, its pictures, the index
+//!  reports of `ravelin lab --json`: figures of ours ───┘
+//! ```
+//!
+//! The file says of each claim when it holds, and of one that does not, why. Making the page fails if the
+//! figures say otherwise, so that no page tells a verdict which its figures do not bear out.
+
+mod expression;
+mod file;
+mod judge;
+mod page;
+mod picture;
+mod reports;
+
+pub use reports::read_report;
+
+use crate::experiment::Experiment;
+use file::Study;
+use judge::{Bench, Verdict};
+use reports::Reports;
+
+/// The files of studies, by the names of their pages, in the order of the publications.
+const FILES: [(&str, &str); 1] = [("hermes", include_str!("hermes.toml"))];
+
+/// A page or picture to be written, or how claims came out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StudyPages {
+    /// Names of files in the folder of the pages, and what they hold.
+    pub files: Vec<(String, String)>,
+    /// What came of the claims of each study, by its name.
+    pub counts: Vec<(String, ClaimCounts)>,
+}
+
+/// How many claims of a study came out how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClaimCounts {
+    /// They hold.
+    pub hold: usize,
+    /// They differ, and the page says why.
+    pub differ: usize,
+    /// They cannot be repeated here, and the page says why.
+    pub cannot: usize,
+}
+
+impl ClaimCounts {
+    fn of(verdicts: impl Iterator<Item = Verdict>) -> ClaimCounts {
+        let mut counts = ClaimCounts::default();
+        for verdict in verdicts {
+            match verdict {
+                Verdict::Holds => counts.hold += 1,
+                Verdict::Differs => counts.differ += 1,
+                Verdict::Cannot => counts.cannot += 1,
+            }
+        }
+        counts
+    }
+
+    /// All claims.
+    pub fn all(&self) -> usize {
+        self.hold + self.differ + self.cannot
+    }
+
+    /// In words.
+    pub fn line(&self) -> String {
+        format!(
+            "{} claims: {} hold, {} differ, {} cannot be repeated here",
+            self.all(),
+            self.hold,
+            self.differ,
+            self.cannot
+        )
+    }
+}
+
+/// Makes the pages of all studies from reports: the names of their files, and what was measured.
+///
+/// # Errors
+/// The file of a study cannot be read, a figure is in no report, or what the file says of a claim is not what
+/// the figures say. The text names the study, the claim and the figures.
+pub fn study_pages(reports: Vec<(String, Vec<Experiment>)>) -> Result<StudyPages, String> {
+    let mut all = Reports::default();
+    reports.into_iter().for_each(|(name, experiments)| all.add(&name, experiments));
+    let mut pages = StudyPages::default();
+    let mut index = Vec::new();
+    for (name, text) in FILES {
+        let of_study = |error: String| format!("study `{name}`: {error}");
+        let study: Study = toml::from_str(text).map_err(|error| of_study(error.to_string()))?;
+        let bench = Bench { study: &study, reports: &all };
+        let (files, counts) = page::pages(&bench, name).map_err(of_study)?;
+        pages.files.extend(files);
+        pages.counts.push((name.to_owned(), counts));
+        index.push((name, study.title, counts));
+    }
+    pages.files.push(("README.md".to_owned(), page::index(&index)));
+    Ok(pages)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! The page of a study and the index of all, as Markdown.
+
+use super::expression::Span;
+use super::file::{Claim, Part};
+use super::judge::{Bench, Judged, Verdict, number, with_range};
+use super::{ClaimCounts, picture};
+use crate::experiment::Experiment;
+use std::fmt::Write;
+
+/// Columns of a line of a paragraph.
+const COLUMNS: usize = 120;
+
+/// The page of a study and its pictures, and how its claims came out.
+pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, String)>, ClaimCounts), String> {
+    let study = bench.study;
+    let judged = |part: &Part| part.claims.iter().map(|claim| bench.judged(claim)).collect();
+    let judged: Vec<Vec<Judged>> = study.parts.iter().map(judged).collect::<Result<_, String>>()?;
+    let counts = ClaimCounts::of(judged.iter().flatten().map(|one| one.verdict));
+    let known: Vec<(&Claim, &Judged)> =
+        study.parts.iter().flat_map(|part| &part.claims).zip(judged.iter().flatten()).collect();
+    let mut text = format!("# {}\n", study.title);
+    paragraphs(&mut text, &bench.filled(&study.about, &[])?);
+    let reports: Vec<String> = measured(bench).collect::<Result<_, String>>()?;
+    paragraphs(
+        &mut text,
+        &format!(
+            "**{}.** [All studies, and how to read them](README.md). Figures of ours are of {}. \
+             `ravelin lab --studies docs/results --out docs/studies` made this page of them.",
+            counts.line(),
+            reports.join("; ")
+        ),
+    );
+    let mut files = Vec::new();
+    let mut first = 1;
+    for (part, judged) in study.parts.iter().zip(&judged) {
+        let _ = write!(text, "\n## {}\n", part.title);
+        paragraphs(&mut text, &bench.filled(&part.text, &[])?);
+        claims(&mut text, bench, part, judged, first)?;
+        first += part.claims.len();
+        for one in &part.pictures {
+            let file = format!("{name}-{}.svg", one.name);
+            files.push((file.clone(), picture::svg(one, &known)?));
+            let better = if one.better.is_empty() { String::new() } else { format!("; {}", one.better) };
+            paragraphs(&mut text, &format!("![{} in {}{better}]({file})", one.title, one.unit));
+            paragraphs(&mut text, &format!("*{}, in {}{better}.*", one.title, one.unit));
+        }
+        paragraphs(&mut text, &bench.filled(&part.after, &[])?);
+    }
+    if !study.wrongs.is_empty() {
+        text.push_str(
+            "\n## What the original got wrong\n\n| where | it says | what is so |\n| --- | --- | --- |\n",
+        );
+        for wrong in &study.wrongs {
+            let is = bench.filled(&wrong.is, &[])?;
+            let _ = writeln!(text, "| {} | {} | {} |", cell(&wrong.place), cell(&wrong.says), cell(&is));
+        }
+    }
+    files.insert(0, (format!("{name}.md"), text));
+    Ok((files, counts))
+}
+
+/// The reports that figures are of, each with where it was measured.
+fn measured<'a>(bench: &'a Bench<'a>) -> impl Iterator<Item = Result<String, String>> + 'a {
+    let usual = bench.study.report.as_str();
+    let mut names: Vec<&str> =
+        bench.study.values.values().map(|source| source.report.as_deref().unwrap_or(usual)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(move |name| {
+        let experiments = bench.reports.of(name).ok_or_else(|| format!("there is no report {name}"))?;
+        let machine = |one: &Experiment| {
+            let (runs, day) = (one.machine.runs, one.machine.date.split('T').next().unwrap_or_default());
+            let commit = one.machine.commit.as_ref().map(|commit| format!(", commit {commit}"));
+            format!("{day}, {}, medians of {runs} runs{}", one.machine.cpu, commit.unwrap_or_default())
+        };
+        let machine = experiments.first().map(machine).unwrap_or_default();
+        Ok(format!("[{name}](../results/{name}) ({machine})"))
+    })
+}
+
+/// The table of a part's claims, and behind it those of the claims with several points.
+fn claims(
+    text: &mut String,
+    bench: &Bench<'_>,
+    part: &Part,
+    judged: &[Judged],
+    first: usize,
+) -> Result<(), String> {
+    if part.claims.is_empty() {
+        return Ok(());
+    }
+    text.push_str("\n| | where | the original says | its value | ours | verdict |\n| ---: | --- | --- | ---: | ---: | --- |\n");
+    for ((claim, judged), place) in part.claims.iter().zip(judged).zip(first..) {
+        let unit = |value: String| {
+            if claim.unit.is_empty() || value.is_empty() { value } else { format!("{value} {}", claim.unit) }
+        };
+        let several = if judged.points.is_empty() { String::new() } else { "below".to_owned() };
+        let paper = claim.paper.map(number).map_or_else(|| several.clone(), unit);
+        let ours = judged.ours.as_ref().map(with_range).map_or(several, unit);
+        let _ = writeln!(
+            text,
+            "| {place} | {} | {} | {paper} | {ours} | {} |",
+            cell(&claim.place),
+            cell(&bench.filled(&claim.says, &own(claim, judged))?),
+            cell(&verdict(bench, claim, judged)?)
+        );
+    }
+    for ((claim, judged), place) in part.claims.iter().zip(judged).zip(first..) {
+        if judged.points.is_empty() {
+            continue;
+        }
+        let held = judged.points.iter().filter(|(_, _, holds)| *holds).count();
+        let has_ours = judged.points.iter().any(|(_, ours, _)| ours.is_some());
+        let counted =
+            if has_ours { format!("; holds at {held} of {}", judged.points.len()) } else { String::new() };
+        let unit = if claim.unit.is_empty() { String::new() } else { format!(", in {}", claim.unit) };
+        paragraphs(text, &format!("Points of {place}{unit}{counted}:"));
+        let _ = write!(text, "\n| {} | the original | ours |\n| ---: | ---: | ---: |\n", claim.at);
+        for ((at, _), (paper, ours, _)) in claim.points.iter().zip(&judged.points) {
+            let at = at.number().map_or_else(|| at.text(), number);
+            let ours = ours.as_ref().map(with_range).unwrap_or_default();
+            let _ = writeln!(text, "| {at} | {} | {ours} |", number(paper.middle));
+        }
+    }
+    Ok(())
+}
+
+/// Names that only the texts of this claim have.
+fn own(claim: &Claim, judged: &Judged) -> Vec<(&'static str, Span)> {
+    let paper = claim.paper.map(|paper| ("paper", Span::exactly(paper)));
+    paper.into_iter().chain(judged.ours.map(|ours| ("ours", ours))).collect()
+}
+
+fn verdict(bench: &Bench<'_>, claim: &Claim, judged: &Judged) -> Result<String, String> {
+    let own = own(claim, judged);
+    let reason = |why: &Option<String>| bench.filled(why.as_deref().unwrap_or_default(), &own);
+    let mut text = match judged.verdict {
+        Verdict::Holds => "**holds**".to_owned(),
+        Verdict::Differs => format!("**differs** because {}", reason(&claim.differs)?),
+        Verdict::Cannot => format!("**cannot be repeated here** because {}", reason(&claim.cannot)?),
+    };
+    if let Some(percent) = claim.within {
+        let _ = write!(text, " (asked: within {} % of the original)", number(percent));
+    }
+    if let Some(relation) = &claim.holds {
+        let _ = write!(text, " (asked: `{relation}`)");
+    }
+    if !claim.shown.is_empty() {
+        let tests: Vec<String> = claim.shown.iter().map(|test| format!("`{test}`")).collect();
+        let _ = write!(text, "; shown by {}", tests.join(", "));
+    }
+    Ok(text)
+}
+
+/// The index of all studies.
+pub(super) fn index(studies: &[(&str, String, ClaimCounts)]) -> String {
+    let mut text = String::from("# Studies, claim by claim\n");
+    paragraphs(
+        &mut text,
+        "Each page goes through a publication in its order: every claim, figure, table, number and mechanism, its value, \
+         ours, and a verdict. `ravelin lab --studies docs/results --out docs/studies` makes the pages of the reports \
+         in [results](../results/README.md), and says how many claims came out how. No figure of ours is typed.\n\n\
+         *Holds* means that our figures have the relation that the row asks for, by their medians; a range behind a median \
+         is that of the runs or, of a figure that is computed of several, the widest that their ranges allow. *Differs* \
+         and *cannot be repeated here* say why. If the figures of a claim no longer say what its file says of them, no page \
+         is made. Numbers of the originals, and the relations that are asked for, are in `crates/lab/src/studies/`.",
+    );
+    text.push_str("\n| study | claims | hold | differ | cannot be repeated here |\n| --- | ---: | ---: | ---: | ---: |\n");
+    for (name, title, counts) in studies {
+        let ClaimCounts { hold, differ, cannot } = counts;
+        let _ = writeln!(text, "| [{title}]({name}.md) | {} | {hold} | {differ} | {cannot} |", counts.all());
+    }
+    text
+}
+
+/// A text in a cell of a table.
+fn cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+/// Paragraphs, each after an empty line, in lines that are not too long. A list is one paragraph of lines that
+/// begin with `- `; further lines of an entry are indented.
+fn paragraphs(text: &mut String, written: &str) {
+    for paragraph in written.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
+        text.push('\n');
+        if paragraph.starts_with('|') || paragraph.starts_with("```") {
+            let _ = writeln!(text, "{paragraph}");
+            continue;
+        }
+        let mut columns = 0;
+        let mut indent = "";
+        for (number, line) in paragraph.lines().enumerate() {
+            let starts = line.starts_with("- ");
+            if starts && number > 0 {
+                text.push('\n');
+                columns = 0;
+            }
+            indent = if starts { "  " } else { indent };
+            for word in line.split_whitespace() {
+                let size = word.chars().count();
+                if columns > 0 && columns + 1 + size > COLUMNS {
+                    text.push('\n');
+                    text.push_str(indent);
+                    columns = indent.len();
+                } else if columns > 0 {
+                    text.push(' ');
+                    columns += 1;
+                }
+                text.push_str(word);
+                columns += size;
+            }
+        }
+        text.push('\n');
+    }
+}
