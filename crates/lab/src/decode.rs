@@ -1,5 +1,5 @@
-//! `lab decode`: how much slower a program is that decodes every field than one that decodes those it uses, and
-//! the same by the measure of the thesis.
+//! `lab decode`: how much slower a program is that decodes every field than one that decodes those it uses,
+//! and the same by the measure of the thesis.
 
 use crate::experiment::{Figure, Row};
 use crate::measure::{Contender, Group, Measured, Pass, Workload, rounds};

@@ -1,5 +1,5 @@
-//! `lab switch-apps`: the four applications of the thesis over its three captures, by the programs that ship and
-//! as the thesis has them, beside hand-written Rust and an empty program.
+//! `lab switch-apps`: the four applications of the thesis over its three captures, by the programs that ship
+//! and as the thesis has them, beside hand-written Rust and an empty program.
 //!
 //! The programs that ship drop hairpins and let entries end, and change no packet. Those of the thesis count
 //! the TTL down, so they get copies of packets, as they did there; an empty program tells what copies cost.

@@ -36,8 +36,8 @@ pub(super) const PARTS: [Part; 6] = [
     ("scatter", |spans| spans.scatter),
 ];
 
-/// The rows of a way at a batch, beside what the original measured; with a wrong verdict, one that says so and
-/// nothing else.
+/// The rows of a way at a batch, beside what the original measured; with a wrong verdict, one that says so
+/// and nothing else.
 pub(super) fn of(case: &str, came: &Came, paper: Printed) -> Vec<Row> {
     let runs = match came {
         Came::Runs(runs) => runs,

@@ -1,4 +1,5 @@
-//! Packets that come by a UDP socket one at a time and leave by another, as in the original's iterations 1 to 3.
+//! Packets that come by a UDP socket one at a time and leave by another, as in the original's iterations 1
+//! to 3.
 //!
 //! A thread plays the original's packet generator: it sends the packets in order, as fast as they are taken,
 //! and never so far ahead that the kernel drops one. A batch is received whole, gets its verdicts, and what
