@@ -41,12 +41,14 @@ mod router;
 mod routes;
 mod run;
 pub mod schedule;
+mod shares;
 #[cfg(target_os = "linux")]
 mod soak;
 mod studies;
 mod survey;
 mod switch_apps;
 mod tables;
+mod thesis;
 mod traffic;
 mod transfer;
 pub mod twins;

@@ -82,6 +82,11 @@ impl Pass {
         self.counts.received.bytes as f64 * 8.0 / self.seconds / 1e9
     }
 
+    /// Per cent of the bytes that were forwarded, each packet once.
+    pub(crate) fn forwarded_share(&self) -> f64 {
+        self.counts.forwarded.bytes as f64 / self.counts.received.bytes.max(1) as f64 * 100.0
+    }
+
     /// Bits forwarded a second, each packet once, in thousands of millions.
     pub(crate) fn forwarded_gbps(&self) -> f64 {
         self.counts.forwarded.bytes as f64 * 8.0 / self.seconds / 1e9
@@ -391,7 +396,7 @@ mod tests {
     fn what_counts_otherwise_gets_no_figure() {
         let why = measured("wire").expect_err("a wire is no firewall");
         assert!(why.contains("other does not count what the interpreter counts: verdicts"), "{why}");
-        let rows = app_rows("case", Err(why), Some(1.64));
+        let rows = app_rows("case", Err(why), None);
         assert_eq!(rows.len(), 1);
         assert!(rows[0].ours.is_none() && rows[0].other.is_none() && rows[0].what.contains("no figure"));
     }

@@ -1,10 +1,15 @@
-//! `lab switch-apps`: the four programs of the thesis over its three captures, beside hand-written Rust and
-//! an empty program.
+//! `lab switch-apps`: the four applications of the thesis over its three captures, by the programs that ship
+//! and as the thesis has them, beside hand-written Rust and an empty program.
+//!
+//! The programs that ship drop hairpins and let entries end, and change no packet. Those of the thesis count
+//! the TTL down, so they get copies of packets, as they did there; an empty program tells what copies cost.
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Measured, Pass, SEED, Workload, rounds};
 use crate::plan::LabPlan;
 use crate::programs::{EMPTY, compile, compiled};
+use crate::shares::Shares;
+use crate::thesis::{self, Application, Published};
 use crate::traffic::{LabError, first};
 use crate::twins::{Firewall, Inlined, MacSwitch, Pointed};
 use exec::{Backend, BackendKind};
@@ -16,29 +21,30 @@ use ports::Order;
 const EACH: usize = 14_261;
 
 /// What the empty program is called.
-const HARNESS: &str = "harness alone (an empty program)";
+const HARNESS: &str = "harness alone";
 
 const POINTED: &str = "hand-written Rust by pointer";
 const INLINED: &str = "hand-written Rust inlined";
 
 /// A program and the ports it is run with.
 struct App {
-    name: &'static str,
+    name: String,
     program: Program,
     ports: u16,
     back_end: BackendKind,
-    /// Millions of packets a second in the thesis, for its three samples.
-    paper: Option<[f64; 3]>,
+    /// What it is in the thesis.
+    paper: Option<Application>,
 }
 
 /// Runs it.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, LabError> {
-    let apps = apps()?;
+    let (shipped, published) = (shipped()?, published()?);
     let mut rows = Vec::new();
     for capture in &plan.captures {
         progress("reading or making a capture");
         let traffic = capture.load(plan.quick)?;
-        let paper = |app: &App| Some(app.paper?[traffic.sample?.checked_sub(1)?]);
+        rows.extend(Shares::of(&traffic).rows(&traffic.name, traffic.sample.and_then(thesis::sample)));
+        let paper = |app: &App| app.paper?.published(traffic.sample?);
         let few = traffic.frames.len() > EACH;
         let each = first(&traffic.frames, EACH);
         for (order, name, frames) in [
@@ -47,35 +53,69 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
         ] {
             progress(&format!("switch-apps: {}, {name}", traffic.name));
             let mut workload = Workload::new(frames, order, 5);
-            let mut groups = Vec::new();
-            for app in &apps {
-                groups.push((group(app).map_err(LabError::Program)?, app.ports));
-            }
-            let measured = rounds(&mut workload, &mut groups, plan);
-            for (app, measured) in apps.iter().zip(measured) {
-                let case = format!("{}, {name}, {}", traffic.name, app.name);
-                rows.extend(app_rows(&case, measured, paper(app)));
+            for (apps, copies) in [(&shipped, false), (&published, true)] {
+                if copies {
+                    workload.restore();
+                }
+                let mut groups = Vec::new();
+                for app in apps {
+                    groups.push((group(app).map_err(LabError::Program)?, app.ports));
+                }
+                let measured = rounds(&mut workload, &mut groups, plan);
+                for (app, measured) in apps.iter().zip(measured) {
+                    let case = format!("{}, {name}, {}", traffic.name, app.name);
+                    rows.extend(app_rows(&case, measured, paper(app)));
+                }
             }
         }
     }
     Ok(rows)
 }
 
-fn apps() -> Result<Vec<App>, LabError> {
+/// The programs that ship, and an empty one.
+fn shipped() -> Result<Vec<App>, LabError> {
     let mut apps = Vec::new();
     for (name, file, ports, back_end, paper) in [
-        ("wire", "wire", 2, BackendKind::Native, Some([3.17, 3.36, 3.75])),
-        ("MAC learning", "mac_switch", 5, BackendKind::Native, Some([1.96, 1.97, 2.14])),
-        ("IPv4 learning", "ipv4_switch", 5, BackendKind::Native, Some([1.58, 1.61, 1.76])),
-        ("firewall", "firewall", 5, BackendKind::Native, Some([1.64, 1.75, 2.06])),
+        ("wire", "wire", 2, BackendKind::Native, Some(Application::Wire)),
+        ("MAC learning", "mac_switch", 5, BackendKind::Native, Some(Application::Mac)),
+        ("IPv4 learning", "ipv4_switch", 5, BackendKind::Native, Some(Application::Ipv4)),
+        ("firewall", "firewall", 5, BackendKind::Native, Some(Application::Firewall)),
         ("firewall by the interpreter", "firewall", 5, BackendKind::Interpreter, None),
     ] {
         let program = compiled(file, Decode::Lazy).map_err(LabError::Program)?;
-        apps.push(App { name, program, ports, back_end, paper });
+        apps.push(App { name: name.to_owned(), program, ports, back_end, paper });
     }
-    let program = compile("empty", EMPTY, Decode::Lazy).map_err(LabError::Program)?;
-    apps.push(App { name: HARNESS, program, ports: 5, back_end: BackendKind::Native, paper: None });
+    apps.push(empty("an empty program")?);
     Ok(apps)
+}
+
+/// Those of the thesis, over copies of packets, and an empty one.
+fn published() -> Result<Vec<App>, LabError> {
+    let mut apps = Vec::new();
+    let wire = compiled("wire", Decode::Lazy).map_err(LabError::Program)?;
+    let programs = thesis::PROGRAMS.map(|(name, application, text)| {
+        compile(name, text, Decode::Declared).map(|program| (application, program))
+    });
+    for compiled in [Ok((Application::Wire, wire))].into_iter().chain(programs) {
+        let (application, program) = compiled.map_err(LabError::Program)?;
+        let (name, ports) = match application {
+            Application::Wire => ("wire", 2),
+            Application::Mac => ("MAC learning", 5),
+            Application::Ipv4 => ("IPv4 learning", 5),
+            Application::Firewall => ("firewall", 5),
+        };
+        let name = format!("{name} as in the thesis");
+        apps.push(App { name, program, ports, back_end: BackendKind::Native, paper: Some(application) });
+    }
+    apps.push(empty("an empty program over copies")?);
+    Ok(apps)
+}
+
+/// A program that does nothing, which tells what the harness costs.
+fn empty(what: &str) -> Result<App, LabError> {
+    let program = compile("empty", EMPTY, Decode::Lazy).map_err(LabError::Program)?;
+    let name = format!("{HARNESS} ({what})");
+    Ok(App { name, program, ports: 5, back_end: BackendKind::Native, paper: None })
 }
 
 /// The program and, where there are any, its twins.
@@ -104,8 +144,12 @@ pub(crate) fn twins(program: &Program) -> Result<Vec<Contender<'_>>, String> {
     Ok(vec![Contender::other(POINTED, program, pointed), Contender::other(INLINED, program, inlined)])
 }
 
-/// The rows of one program: its three figures, and how it stands against each of its twins.
-pub(crate) fn app_rows(case: &str, measured: Result<Vec<Measured>, String>, paper: Option<f64>) -> Vec<Row> {
+/// The rows of one program: its four figures, and how it stands against each of its twins.
+pub(crate) fn app_rows(
+    case: &str,
+    measured: Result<Vec<Measured>, String>,
+    paper: Option<Published>,
+) -> Vec<Row> {
     const RATE: &str = "packet rate";
     let measured = match measured {
         Ok(measured) => measured,
@@ -113,7 +157,8 @@ pub(crate) fn app_rows(case: &str, measured: Result<Vec<Measured>, String>, pape
     };
     let Some((ours, others)) = measured.split_first() else { return Vec::new() };
     let other = |measured: &Measured| Some(Other::of(measured.name, measured.figure(Pass::mpps)?));
-    let rate = || Row::alone(case, RATE, "Mpps", ours.figure(Pass::mpps), paper);
+    let rate =
+        || Row::alone(case, RATE, "Mpps", ours.figure(Pass::mpps), paper.map(|paper| paper.packet_rate));
     let mut rows = Vec::new();
     match others.split_first() {
         None => rows.push(rate()),
@@ -127,10 +172,14 @@ pub(crate) fn app_rows(case: &str, measured: Result<Vec<Measured>, String>, pape
         }
     }
     let figure = |value: fn(&Pass) -> f64| -> Option<Figure> { ours.figure(value) };
-    if case.ends_with(HARNESS) {
+    if case.contains(HARNESS) {
         rows.push(Row::alone(case, "time of a packet", "ns", figure(Pass::nanoseconds), None));
     }
-    rows.push(Row::alone(case, "data rate", "Gbit/s", figure(Pass::gbps), None));
-    rows.push(Row::alone(case, "throughput", "Gbit/s", figure(Pass::forwarded_gbps), None));
+    let data_rate = paper.map(|paper| paper.data_rate);
+    rows.push(Row::alone(case, "data rate", "Gbit/s", figure(Pass::gbps), data_rate));
+    let throughput = paper.map(|paper| paper.throughput);
+    rows.push(Row::alone(case, "throughput", "Gbit/s", figure(Pass::forwarded_gbps), throughput));
+    let share = paper.map(|paper| paper.forwarded());
+    rows.push(Row::alone(case, "bytes forwarded", "%", figure(Pass::forwarded_share), share));
     rows
 }

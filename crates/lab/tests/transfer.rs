@@ -51,9 +51,9 @@ fn iterations_are_right_and_their_parts_add_up() {
         }
     }
     // Eight algorithms of three functions, four iterations of each; one core and all cores beside six of
-    // them; over three batches.
+    // them; and one core and three iterations with sockets beside one; over three batches.
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(2));
-    assert_eq!(ways, (8 * 4 + 6 * cores) * 3);
+    assert_eq!(ways, (8 * 4 + 6 * cores + 4) * 3);
 
     let four = of(rows, "firewall, the original's algorithms, 4 no gather and send, batch 512");
     let measure = |what: &str| four.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("{what}"));
@@ -73,6 +73,12 @@ fn iterations_are_right_and_their_parts_add_up() {
     for row in rows.iter().filter(|row| row.paper.is_some()) {
         assert!(row.case.starts_with("firewall, the original's algorithms"), "{}", row.case);
     }
+
+    let sockets = of(rows, "firewall, the original's algorithms, sockets: one core, batch 512");
+    let paper = |what: &str| sockets.iter().find(|row| row.what == what).and_then(|row| row.paper);
+    assert_eq!(paper("the original's \"Gbps\", which are"), Some(7.04));
+    assert_eq!(paper("delay of the first packet of a batch"), Some(4553.0));
+    assert_eq!(paper("delay of the last packet of a batch"), Some(2972.0));
 
     for case in ["LPM, our tables", "firewall, our linear rules"] {
         for thing in

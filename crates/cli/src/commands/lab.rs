@@ -23,6 +23,8 @@ const LIVE_SECONDS: f64 = 1.0;
 const SOAK_SECONDS: f64 = 600.0;
 /// The seconds of one run on a device: there are many.
 const DEVICE_SECONDS: f64 = 0.05;
+/// The same of the transfer ladder, whose figures are to come out alike in two runs.
+const TRANSFER_SECONDS: f64 = 0.2;
 /// The same with `--quick`.
 const QUICK_RUNS: usize = 3;
 const QUICK_SECONDS: f64 = 0.03;
@@ -154,6 +156,7 @@ fn plan(arguments: &LabArguments) -> LabPlan {
     };
     let live = !kinds.iter().any(|kind| kind.in_memory());
     let usual = match (arguments.quick, live) {
+        (false, _) if kinds == [ExperimentKind::Transfer] => (RUNS, TRANSFER_SECONDS),
         _ if kinds.iter().all(|kind| kind.on_device()) => {
             if arguments.quick {
                 (1, DEVICE_SECONDS / 10.0)

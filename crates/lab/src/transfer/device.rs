@@ -303,6 +303,7 @@ mod tests {
     use crate::device_run::Wall;
     use crate::plan::Length;
     use crate::transfer::functions::{Function, FunctionData};
+    use crate::transfer::original::{Of, Printed};
     use crate::transfer::rows;
     use crate::transfer::ways::{Contender, in_turn};
     use gpu::{Host, Input, Parts, SlotOutput, study};
@@ -414,7 +415,7 @@ mod tests {
             let mut ways: Vec<&mut Contender> = ways.iter_mut().collect();
             let came = in_turn(&data, &mut ways, 128, 2, Length::Repeat(32));
             for (came, lied) in came.iter().zip([true, true, false]) {
-                let rows = rows::of("a case", came, Some(500.0));
+                let rows = rows::of("a case", came, Printed::at(Of::Device(4), 128));
                 if lied {
                     assert_eq!(rows.len(), 1, "{rows:?}");
                     let row = &rows[0];

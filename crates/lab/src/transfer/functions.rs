@@ -209,3 +209,23 @@ fn rule_entry(rule: &FlowRule, value: u128) -> Entry {
     ];
     Entry { key, value: vec![value], priority: 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_have_the_protocols_of_the_original() {
+        let rules = rules();
+        assert_eq!(rules.len(), RULES);
+        let of = |protocol| rules.iter().filter(|(rule, _)| rule.protocol == protocol).count() as f64;
+        // Drawn at random: within three standard deviations.
+        for (protocol, share) in
+            [(Some(6), 0.75), (Some(17), 0.14), (Some(1), 0.04), (None, 0.06), (Some(47), 0.01)]
+        {
+            let (wanted, found) = (share * RULES as f64, of(protocol));
+            let deviation = (wanted * (1.0 - share)).sqrt();
+            assert!((found - wanted).abs() <= 3.0 * deviation, "{protocol:?}: {found} for {wanted}");
+        }
+    }
+}

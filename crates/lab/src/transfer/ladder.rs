@@ -9,6 +9,7 @@
 use super::Iteration;
 use super::device::{Loaded, Setting};
 use super::functions::FunctionData;
+use super::original::Printed;
 use super::rows;
 use super::rows::{KERNEL, RATE};
 use super::view::{LADDER, WANTED};
@@ -140,7 +141,7 @@ impl<'a> Ladder<'a> {
             told.iter().flat_map(|(name, place)| self.told(name, &came[*place], batch)).collect();
         let of = |setting: Setting, what: &str| {
             let place = settings.iter().position(|known| *known == setting)?;
-            rows::of("", &came[place], None).into_iter().find(|row| row.what == what)?.ours
+            rows::of("", &came[place], Printed::default()).into_iter().find(|row| row.what == what)?.ours
         };
         let aim = Figure::exactly(wanted);
         for (what, ours) in [
@@ -170,7 +171,7 @@ impl<'a> Ladder<'a> {
 
     fn told(&self, name: &str, came: &Came, batch: usize) -> Vec<Row> {
         let case = format!("{}, {LADDER}{name}, batch {batch}", self.case);
-        let mut rows = rows::of(&case, came, None);
+        let mut rows = rows::of(&case, came, Printed::default());
         // Rates, the kernel's own rate, the median delay and the parts.
         rows.retain(|row| row.what == RATE || row.ours.is_none() || rows::is_of_ladder(&row.what));
         rows

@@ -1,5 +1,6 @@
 //! `lab transfer`: the four iterations of the CMU study of a router on a GPU (2012), with its algorithms and
-//! with ours, over batches of 8 to 65,536 packets of 64 bytes, beside one core and all cores.
+//! with ours, over batches of 8 to 65,536 packets of 64 bytes, beside one core and all cores; and the first
+//! three with packets that come and go by sockets one at a time, as they did there.
 //!
 //! Ways take turns. Every verdict of every batch is held against the interpreter's, and one that is wrong
 //! takes the figures of its way and batch away.
@@ -13,6 +14,7 @@ mod naive;
 mod original;
 pub(crate) mod page;
 mod rows;
+mod sockets;
 mod spans;
 mod view;
 mod ways;
@@ -28,7 +30,7 @@ use gpu::{SlotMemory, study};
 use host::Cores;
 use ladder::Ladder;
 use naive::Naive;
-use original::Of;
+use original::{Of, Printed};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
@@ -36,7 +38,7 @@ pub use view::{Pivot, pivots};
 use ways::{Contender, in_turn};
 
 /// Batches that are measured; the original measured all of them but the first.
-pub(crate) const BATCHES: [usize; 8] = [8, 32, 128, 512, 1024, 4096, 16_384, 65_536];
+pub(crate) const BATCHES: [usize; 12] = [8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 65_536];
 /// With `--quick`.
 pub(crate) const QUICK_BATCHES: [usize; 3] = [8, 512, 4096];
 /// Batches of the ladder, and with `--quick`.
@@ -88,9 +90,9 @@ impl Algorithm {
         };
         match (self, cores()) {
             (Algorithm::Linear, _) => Vec::new(),
-            (_, 1) => vec![Contender::new("one core", Some(Of::Host), on(1))],
+            (_, 1) => vec![Contender::new("one core", Some(Of::Host(4)), on(1))],
             (_, all) => vec![
-                Contender::new("one core", Some(Of::Host), on(1)),
+                Contender::new("one core", Some(Of::Host(4)), on(1)),
                 Contender::new(format!("all {all} cores"), None, on(all)),
             ],
         }
@@ -204,11 +206,16 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
                     .iter()
                     .map(|iteration| iteration.contender(&loaded, &device, &clock, batch))
                     .collect();
-                let mut ways: Vec<&mut Contender> = processors.iter_mut().chain(&mut iterations).collect();
+                let mut sockets = match compared {
+                    true => sockets::contenders(&data, &naive, &loaded, &device, &clock, batch),
+                    false => Vec::new(),
+                };
+                let ways = processors.iter_mut().chain(&mut iterations).chain(&mut sockets);
+                let mut ways: Vec<&mut Contender> = ways.collect();
                 let came = in_turn(&data, &mut ways, batch, plan.runs, plan.length);
                 for (way, came) in ways.iter().zip(&came) {
                     let paper = way.paper.filter(|_| compared);
-                    let paper = paper.and_then(|paper| original::megabytes(paper, batch));
+                    let paper = paper.map_or_else(Printed::default, |paper| Printed::at(paper, batch));
                     rows.extend(rows::of(&format!("{case}, {}, batch {batch}", way.name), came, paper));
                 }
             }
@@ -239,7 +246,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
     }
     let mode = format!(
         "64 bytes (60 in memory), {} routes, 100 rules (TCP 75, UDP 14, ICMP 4, any 6, other 1 %), every verdict held against the interpreter's; \
-         all of a batch is there at once; device: {}; the original: its figures for 100 rules on a laptop of 2012",
+         all of a batch is there at once, or comes by a UDP socket packet by packet (`sockets:`); device: {}; the original: its figures for 100 rules on a laptop of 2012",
         routes(plan),
         device.name()
     );

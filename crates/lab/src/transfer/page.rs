@@ -90,11 +90,12 @@ fn over_batches(pivot: &Pivot<'_>) -> Vec<Curve> {
     // Beside its own algorithms and rules stands what it measured, at all of its batches.
     if pivot.title == "firewall, the original's algorithms" {
         let of = [
-            ("one core", Of::Host),
+            ("one core", Of::Host(4)),
             ("1 ", Of::Device(1)),
             ("2 ", Of::Device(2)),
             ("3 ", Of::Device(3)),
             ("4 ", Of::Device(4)),
+            ("sockets: one core", Of::Host(1)),
         ];
         for (begin, of) in of {
             let points = original::BATCHES.iter().filter_map(|batch| {

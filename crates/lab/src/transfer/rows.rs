@@ -1,6 +1,6 @@
 //! From runs to rows: rates, delays and where the time went.
 
-use super::original;
+use super::original::{self, Printed};
 use super::spans::{Run, Spans};
 use super::ways::Came;
 use crate::experiment::{Better, Figure, Other, Row};
@@ -14,6 +14,9 @@ pub(super) const KERNEL: &str = "rate of the kernel alone";
 /// Delays of packets: which share of them is below.
 pub(super) const DELAYS: [(&str, f64); 4] =
     [("delay, least", 0.0), ("delay, median", 0.5), ("delay, 99 % below", 0.99), ("delay, most", 1.0)];
+/// Delays where packets come one by one, the mean over batches.
+pub(super) const FIRST: &str = "delay of the first packet of a batch";
+pub(super) const LAST: &str = "delay of the last packet of a batch";
 const SUM: &str = "sum of the parts";
 const BESIDE: &str = "of the device's time, beside other parts";
 /// Bits of a frame of 64 bytes, and with preamble and gap.
@@ -33,9 +36,9 @@ pub(super) const PARTS: [Part; 6] = [
     ("scatter", |spans| spans.scatter),
 ];
 
-/// The rows of a way at a batch; with a wrong verdict, one that says so and nothing else. `paper` is the
-/// original's figure in millions of bytes a second.
-pub(super) fn of(case: &str, came: &Came, paper: Option<f64>) -> Vec<Row> {
+/// The rows of a way at a batch, beside what the original measured; with a wrong verdict, one that says so
+/// and nothing else.
+pub(super) fn of(case: &str, came: &Came, paper: Printed) -> Vec<Row> {
     let runs = match came {
         Came::Runs(runs) => runs,
         Came::Absent(why) => return vec![Row::absent(case, RATE, why)],
@@ -49,15 +52,21 @@ pub(super) fn of(case: &str, came: &Came, paper: Option<f64>) -> Vec<Row> {
     let wire = figure(&|run| run.mpps(run.spans.wall) * WIRE_BITS / 1000.0);
     let bits = rate("bits of frames", "Gbit/s", FRAME_BITS / 1000.0, None);
     let mut rows = vec![
-        rate(RATE, "Mpps", 1.0, paper.map(original::packets)),
+        rate(RATE, "Mpps", 1.0, paper.megabytes.map(original::packets)),
         Row { other: wire.map(|wire| Other::of("bits on the wire", wire)), ..bits },
-        rate(LEGACY, "MB/s", 64.0, paper),
+        rate(LEGACY, "MB/s", 64.0, paper.megabytes),
         Row::alone(case, PROCESSING, "µs", figure(&|run| run.each(run.spans.processing)), None),
     ];
     rows.extend(kernel(case, runs));
     for (what, share) in DELAYS {
         let delay = |run: &Run| run.delays.value_at_quantile(share) as f64 / 1e3;
         rows.push(Row::alone(case, what, "µs", figure(&delay), None));
+    }
+    if runs.iter().all(|run| !run.spans.first_delay.is_zero()) {
+        let first = figure(&|run| run.each(run.spans.first_delay));
+        rows.push(Row::alone(case, FIRST, "µs", first, paper.first));
+        let last = figure(&|run| run.each(run.spans.last_delay));
+        rows.push(Row::alone(case, LAST, "µs", last, paper.last));
     }
     rows.extend(parts(case, runs));
     rows

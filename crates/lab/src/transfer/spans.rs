@@ -34,6 +34,10 @@ pub(crate) struct Spans {
     pub(crate) kernel: Duration,
     /// From handing batches over until their verdicts were there, whatever went on beside.
     pub(crate) processing: Duration,
+    /// From when the first packet of each batch came until it left, and the same of the last; only where
+    /// packets come one by one.
+    pub(crate) first_delay: Duration,
+    pub(crate) last_delay: Duration,
 }
 
 impl Spans {
@@ -53,7 +57,8 @@ impl Spans {
             Parts { copy_in: cut(parts.copy_in), kernel: cut(parts.kernel), copy_out: cut(parts.copy_out) };
         let driver = away - (parts.copy_in + parts.kernel + parts.copy_out);
         let wall = gather + away + scatter;
-        Spans { gather, parts, driver, scatter, wall, beside, kernel, processing: away }
+        let processing = away;
+        Spans { gather, parts, driver, scatter, wall, beside, kernel, processing, ..Spans::default() }
     }
 
     /// Adds others.
@@ -68,6 +73,8 @@ impl Spans {
         self.beside += other.beside;
         self.kernel += other.kernel;
         self.processing += other.processing;
+        self.first_delay += other.first_delay;
+        self.last_delay += other.last_delay;
     }
 
     /// The sum of the parts.
@@ -89,6 +96,14 @@ impl Run {
     /// Nothing yet.
     pub(crate) fn new(batch: usize) -> Run {
         Run { spans: Spans::default(), delays: delays(), batches: 0, batch }
+    }
+
+    /// Adds later batches of the same size.
+    pub(crate) fn add(&mut self, later: &Run) {
+        self.spans.add(&later.spans);
+        // Both have the same bounds.
+        self.delays.add(&later.delays).unwrap_or(());
+        self.batches += later.batches;
     }
 
     /// Millions of packets a second, if `time` is what all batches took.

@@ -102,7 +102,12 @@ pub(crate) fn run(
     }
 }
 
-/// Lets ways take turns, `runs` times each and once more to warm up, with batches of a size.
+/// A run of some seconds is cut into so many slices, so that what else happens on the machine falls on all
+/// ways.
+const SLICES: u32 = 4;
+
+/// Lets ways take turns, `runs` times each and once more to warm up, with batches of a size. Runs of some
+/// seconds are cut into slices that take turns.
 pub(crate) fn in_turn(
     data: &FunctionData,
     ways: &mut [&mut Contender<'_>],
@@ -114,14 +119,24 @@ pub(crate) fn in_turn(
         Ok(_) => Came::Runs(Vec::new()),
         Err(why) => Came::Absent(why.clone()),
     };
+    let (slices, length) = match length {
+        Length::Seconds(seconds) => (SLICES, Length::Seconds(seconds / f64::from(SLICES))),
+        repeat @ Length::Repeat(_) => (1, repeat),
+    };
     let mut came: Vec<Came> = ways.iter().map(begin).collect();
     for round in 0..=runs {
-        for (contender, came) in ways.iter_mut().zip(&mut came) {
-            let (Ok(way), Came::Runs(kept)) = (&mut contender.way, &mut *came) else { continue };
-            match run(way.as_mut(), data, batch, length) {
-                Ok(run) if round > 0 => kept.push(run),
-                Ok(_) => (),
-                Err(why) => *came = Came::Refused(why),
+        for slice in 0..slices {
+            for (contender, came) in ways.iter_mut().zip(&mut came) {
+                let (Ok(way), Came::Runs(kept)) = (&mut contender.way, &mut *came) else { continue };
+                match run(way.as_mut(), data, batch, length) {
+                    Err(why) => *came = Came::Refused(why),
+                    // The first round warms up.
+                    Ok(_) if round == 0 => (),
+                    Ok(run) => match kept.last_mut().filter(|_| slice > 0) {
+                        Some(whole) => whole.add(&run),
+                        None => kept.push(run),
+                    },
+                }
             }
         }
     }

@@ -38,7 +38,7 @@ pub struct Profile {
     pub damaged_share: f64,
     /// Of the packets of web flows, those that go to the server.
     pub request_share: f64,
-    /// The mean length of those, in bytes.
+    /// The mean length of those, in bytes, unless all lengths have to shrink for `mean_bytes`.
     pub request_bytes: f64,
     /// Of the web flows, those between two clients: such hosts both ask and serve.
     pub peer_share: f64,
@@ -82,10 +82,10 @@ impl Profile {
             flows: 1_209,
             hosts: 240,
             web_share: 0.83,
-            tcp_share: 0.918,
-            udp_share: 0.080,
-            icmp_share: 0.001,
-            arp_share: 0.001,
+            tcp_share: 0.9612,
+            udp_share: 0.0367,
+            icmp_share: 0.0011,
+            arp_share: 0.0010,
             other_share: 0.0,
             fragment_share: 0.0,
             vlan_share: 0.0,
@@ -109,33 +109,35 @@ impl Profile {
             mean_bytes: 449.0,
             flows: 40_000,
             hosts: 2_600,
-            web_share: 0.52,
-            tcp_share: 0.80,
-            udp_share: 0.19,
-            icmp_share: 0.004,
-            arp_share: 0.004,
-            other_share: 0.002,
-            request_share: 0.45,
-            request_bytes: 160.0,
+            web_share: 0.5194,
+            tcp_share: 0.8022,
+            udp_share: 0.1945,
+            icmp_share: 0.0013,
+            arp_share: 0.0015,
+            other_share: 0.0005,
+            request_share: 0.46,
+            // Shrunk with all others to 403.
+            request_bytes: 484.0,
             ..Profile::sample1()
         }
     }
 
-    /// An industrial control network: short packets, almost no web.
+    /// An industrial control network: short packets, little web.
     pub fn sample3() -> Profile {
         Profile {
             packets: 2_274_747,
             mean_bytes: 76.0,
             flows: 100_000,
             hosts: 60,
-            web_share: 0.001,
-            tcp_share: 0.95,
-            udp_share: 0.02,
-            icmp_share: 0.007,
-            arp_share: 0.015,
-            other_share: 0.008,
+            web_share: 0.05,
+            tcp_share: 0.9525,
+            udp_share: 0.0368,
+            icmp_share: 0.0030,
+            arp_share: 0.0050,
+            other_share: 0.0027,
             request_share: 0.5,
-            request_bytes: 76.0,
+            // Shrunk with all others to 97.
+            request_bytes: 813.0,
             duration_ns: 86_400_000_000_000,
             ..Profile::sample1()
         }
