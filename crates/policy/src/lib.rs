@@ -54,7 +54,7 @@ pub use field::{MAPPED, Packet, PacketField, State, Values};
 pub use findings::{PolicyFindings, findings};
 pub use limits::{DEEPEST_JUMPS, MOST_NODES, MOST_RULES, MOST_STEPS};
 pub use model::{
-    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers,
+    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Rate, Reject, Remembers,
     RuleAction, RuleCondition, RuleGroup, RulePlace, Unreachable,
 };
 pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};

@@ -4,9 +4,10 @@
 use super::numbers::parse_number;
 use super::values;
 use super::words::{Argument, Arguments};
-use crate::ImportError;
 use crate::text::shown;
-use policy::State;
+use crate::{ImportError, rates};
+use policy::{Rate, State};
+use std::sync::Arc;
 
 /// The options of a match or a target.
 pub(super) struct OptionSet {
@@ -30,6 +31,27 @@ struct Known {
     value: OptionValue,
     /// Whether it may be turned round.
     turned: bool,
+}
+
+/// What the options of a match or target say.
+pub(super) struct OptionValues<'a> {
+    /// Whether one is turned round.
+    pub(super) turned: bool,
+    values: Vec<(&'static str, Argument<'a>)>,
+}
+
+impl OptionValues<'_> {
+    /// The rate of `-m limit`: without options 3 packets an hour, and 5 at once.
+    ///
+    /// # Errors
+    /// Why no bucket has it.
+    pub(super) fn limit(&self) -> Result<Rate, Arc<str>> {
+        let value =
+            |name: &str| self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| &*value.text);
+        let (count, seconds) = value("--limit").and_then(packets_in_time).unwrap_or((3, 3_600));
+        let burst = value("--limit-burst").and_then(parse_number).unwrap_or(5);
+        rates::of_iptables(count, seconds, u32::try_from(burst).unwrap_or(u32::MAX))
+    }
 }
 
 /// What stands behind an option.
@@ -300,13 +322,12 @@ pub(super) fn logging(target: &str) -> Option<&'static OptionSet> {
 }
 
 impl OptionSet {
-    /// Reads the options behind the word that names the match or target, and says whether one is turned
-    /// round.
-    pub(super) fn read(
+    /// Reads the options behind the word that names the match or target.
+    pub(super) fn read<'a>(
         &self,
         owner: &Argument<'_>,
-        arguments: &mut Arguments<'_>,
-    ) -> Result<bool, ImportError> {
+        arguments: &mut Arguments<'a>,
+    ) -> Result<OptionValues<'a>, ImportError> {
         let mut seen: Vec<&str> = Vec::new();
         let (mut values, mut any_turned) = (Vec::new(), false);
         loop {
@@ -359,7 +380,7 @@ impl OptionSet {
             let what = format!("the mode `{}` has not the option that it asks for", mode.text);
             return Err(mode.error(what, "write `nth` beside `--every`, and `random` beside `--probability`"));
         }
-        Ok(any_turned)
+        Ok(OptionValues { turned: any_turned, values })
     }
 
     /// Refuses options that are missing, or that go not together.
@@ -399,10 +420,14 @@ fn seconds(unit: &str) -> Option<u64> {
     units.iter().find(|(name, _)| !unit.is_empty() && name.starts_with(unit)).map(|(_, seconds)| *seconds)
 }
 
-fn is_rate(text: &str, most: u64) -> bool {
+/// How many packets in how many seconds, such as `3/hour`.
+fn packets_in_time(text: &str) -> Option<(u64, u64)> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "second"));
-    let count = parse_number(count).filter(|count| *count > 0);
-    count.zip(seconds(unit)).is_some_and(|(count, seconds)| count <= most.saturating_mul(seconds))
+    parse_number(count).filter(|count| *count > 0).zip(seconds(unit))
+}
+
+fn is_rate(text: &str, most: u64) -> bool {
+    packets_in_time(text).is_some_and(|(count, seconds)| count <= most.saturating_mul(seconds))
 }
 
 /// A number of bytes, such as `400kb`.

@@ -16,6 +16,7 @@ use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::{Interfaces, Naming, in_states};
 use crate::limits::MOST_SET_VALUES;
+use crate::rates::ONE_PACKET;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::text::{Line, shown};
@@ -136,6 +137,11 @@ const OPTIONS: [(&str, &str, &str); 55] = [
     ("-m", "", "-m"),
     ("--match", "", "-m"),
 ];
+
+/// Whether a word is an option about the header of IP or interfaces, which Linux looks at before all matches.
+fn is_of_header(word: &str) -> bool {
+    OPTIONS.iter().any(|(own, of, name)| *own == word && of.is_empty() && !matches!(*name, "-j" | "-m"))
+}
 
 /// Matches that mean something only with an option of theirs.
 const ASKING: [&str; 13] = [
@@ -388,17 +394,25 @@ impl Context {
             if !set.states.is_empty() && rule.place.table == "raw" {
                 return Err(connections::not_known_yet(&module));
             }
-            let turned = set.read(&module, &mut rule.arguments)?;
+            let options = set.read(&module, &mut rule.arguments)?;
             self.asks_connections |= set.asks_connections;
             let place = RulePlace { line: module.line, column: module.column };
             let text = rule.arguments.text_from(&module).into();
             let remembered = RuleCondition::Remembered(self.memories.len());
-            rule.matches.also(match (set.states, turned) {
+            let rate = match &*module.text {
+                "limit" if rule.arguments.ahead().iter().any(|word| is_of_header(&word.text)) => {
+                    Err("Linux looks at addresses, protocol and interfaces before it: write them in front"
+                        .into())
+                }
+                "limit" => options.limit(),
+                _ => Err(ONE_PACKET.into()),
+            };
+            rule.matches.also(match (set.states, options.turned) {
                 ([], _) => remembered,
                 (states, false) => RuleCondition::All(vec![in_states(states), remembered]),
                 (states, true) => RuleCondition::Any(vec![in_states(states).turned(true), remembered]),
             });
-            self.memories.push(Memory { place, text });
+            self.memories.push(Memory { place, text, rate });
             return Ok(());
         }
         if policy && module.text == "conntrack" {

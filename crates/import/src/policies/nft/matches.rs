@@ -13,10 +13,11 @@ use crate::address::host_mask;
 use crate::conditions::Interfaces;
 use crate::nft::operands::{self, Refusal, Sets, ends, is_fragment_offset, is_not, is_order, names};
 use crate::nft::value;
+use crate::rates::ONE_PACKET;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::text::shown;
-use policy::{HookPoint, Memory, PacketField, RuleCondition, RulePlace, State, Values};
+use policy::{HookPoint, Memory, PacketField, Rate, RuleCondition, RulePlace, State, Values};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -50,9 +51,19 @@ impl Matcher {
         Self { fields: Fields::new(interfaces), followed, memories: Vec::new() }
     }
 
-    /// A condition that depends on earlier packets.
+    /// A condition that depends on earlier packets otherwise than by a rate.
     pub(super) fn remembered(&mut self, text: &str, place: RulePlace) -> RuleCondition {
-        self.memories.push(Memory { place, text: Arc::from(text) });
+        self.limited(text, place, Err(ONE_PACKET.into()))
+    }
+
+    /// A condition that depends on earlier packets.
+    pub(super) fn limited(
+        &mut self,
+        text: &str,
+        place: RulePlace,
+        rate: Result<Rate, Arc<str>>,
+    ) -> RuleCondition {
+        self.memories.push(Memory { place, text: Arc::from(text), rate });
         RuleCondition::Remembered(self.memories.len() - 1)
     }
 

@@ -91,20 +91,20 @@ impl<'a> Checker<'a> {
 }
 
 /// Where lines of a file stand in its text.
-pub(super) struct Places<'t> {
+pub(crate) struct Places<'t> {
     file: FileId,
     text: &'t str,
     begins: Vec<usize>,
 }
 
 impl<'t> Places<'t> {
-    fn of(file: FileId, text: &'t str) -> Places<'t> {
+    pub(crate) fn of(file: FileId, text: &'t str) -> Places<'t> {
         let begins = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Places { file, text, begins }
     }
 
     /// The rest of the line from a place on.
-    pub(super) fn span(&self, place: RulePlace) -> Span {
+    pub(crate) fn span(&self, place: RulePlace) -> Span {
         let line = (place.line as usize).saturating_sub(1).min(self.begins.len() - 1);
         let end = self.begins.get(line + 1).map_or(self.text.len(), |next| next - 1);
         let mut start = (self.begins[line] + (place.column as usize).saturating_sub(1)).min(end);
