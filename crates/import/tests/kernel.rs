@@ -5,6 +5,8 @@
 //! `RAVELIN_SEED=n` asks for other rules and packets; a failure prints the seed. `RAVELIN_ROUNDS=n`
 //! asks for so many files of a kind.
 
+#[path = "policies_of_programs/asking.rs"]
+mod asking;
 #[path = "kernel/conversations.rs"]
 mod conversations;
 #[path = "kernel/dumps.rs"]
@@ -21,6 +23,8 @@ mod gateway;
 mod headers;
 #[path = "kernel/kept.rs"]
 mod kept;
+#[path = "kernel/limits.rs"]
+mod limits;
 #[path = "export/made.rs"]
 mod made_policies;
 #[path = "kernel/packets.rs"]

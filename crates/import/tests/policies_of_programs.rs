@@ -1,10 +1,14 @@
 //! Policies of programs whose rules come from files: a program decides, counts and logs as the policy of the
 //! file says, and what it cannot do is refused at the line of the file.
 
+#[path = "policies_of_programs/asking.rs"]
+mod asking;
 #[path = "policies_of_programs/texts.rs"]
 mod texts;
 
-use exec::{Backend, BackendKind, Outputs, load};
+use asking::{Buckets, COLUMNS, POINTS, counting, counts};
+
+use exec::{BackendKind, Outputs, load};
 use import::policies::{PolicyOptions, RULES_READER, read};
 use lang::ir::{Entry, Program};
 use lang::pipeline::{CompileOptions, Compiled, compile};
@@ -12,90 +16,14 @@ use lang::policy_model::PolicyModel;
 use lang::policy_rows::{HookRows, of_rows};
 use packet::Batch;
 use policy::{
-    AskedFamilies, HookPoint, Memory, Packet, PacketField, Path, Policy, Reject, Remembers, RuleAction, Step,
+    AskedFamilies, HookPoint, Packet, PacketField, Path, Policy, Reject, Remembers, RuleAction, Step,
     Unreachable, difference, evaluate,
 };
 use std::cell::RefCell;
-use tables::meter::{Colour, MeterModel, MeterRates, MeterSpec, Unit};
 use texts::{Random, iptables_dump, npf_file, pf_file};
 
-/// The columns of the program: fields, types, and which bit of `there` says that a packet has them.
-const COLUMNS: [(PacketField, &str, Option<u16>); 18] = [
-    (PacketField::Family, "u8", None),
-    (PacketField::Source, "ip6", None),
-    (PacketField::Destination, "ip6", None),
-    (PacketField::Protocol, "u8", None),
-    (PacketField::SourcePort, "u16", Some(1)),
-    (PacketField::DestinationPort, "u16", Some(1)),
-    (PacketField::IcmpType, "u8", Some(2)),
-    (PacketField::IcmpCode, "u8", Some(2)),
-    (PacketField::TcpFlags, "u8", Some(4)),
-    (PacketField::LaterFragment, "u8", None),
-    (PacketField::Dscp, "u8", None),
-    (PacketField::Ecn, "u8", None),
-    (PacketField::TimeToLive, "u8", None),
-    (PacketField::Length, "u16", None),
-    (PacketField::State, "u8", None),
-    (PacketField::OutState, "u8", None),
-    (PacketField::InPort, "u16", None),
-    (PacketField::OutPort, "u16", None),
-];
-
-const POINTS: [(HookPoint, &str); 5] = [
-    (HookPoint::In, "in"),
-    (HookPoint::Forward, "forward"),
-    (HookPoint::ToGateway, "to_gateway"),
-    (HookPoint::FromGateway, "from_gateway"),
-    (HookPoint::Out, "out"),
-];
-
-/// A program that asks one hook about each packet, and counts what is decided, by which line.
-fn counting(format: &str) -> String {
-    let fields: Vec<String> =
-        COLUMNS.iter().map(|(field, ty, _)| format!("{}: {ty}", field.name())).collect();
-    let columns: Vec<String> = COLUMNS
-        .iter()
-        .map(|(field, ty, there)| {
-            let ty = if matches!(field, PacketField::InPort | PacketField::OutPort) { "port" } else { ty };
-            format!("{}: {ty}{}", field.name(), if there.is_some() { " absent" } else { "" })
-        })
-        .collect();
-    let args: Vec<String> = COLUMNS
-        .iter()
-        .map(|(field, _, there)| match there {
-            Some(bit) => format!("p.{name}, p.there & {bit} != 0", name = field.name()),
-            None if matches!(field, PacketField::InPort | PacketField::OutPort) => {
-                format!("p.{} as port", field.name())
-            }
-            None => format!("p.{}", field.name()),
-        })
-        .collect();
-    let (columns, args) = (columns.join(", "), args.join(", "));
-    let asks: Vec<String> =
-        (0..).zip(POINTS).map(|(at, (_, word))| format!("{at} => goto edge.{word}({args})")).collect();
-    let hooks: Vec<String> = POINTS.iter().map(|(_, word)| format!("hook {word}")).collect();
-    format!(
-        "layout probe {{ point: u8 there: u16 {} }}
-        counter acts[4]
-        counter rules[256]
-        counter kinds[1024]
-        counter logged[256]
-        counter reaches[4]
-        policy edge({columns}) {{
-            from \"rules\" as {format} interfaces {{ eth0 = 1  eth1 = 2  tun0 = 3 }}
-            {}
-            pass => {{ count acts[0] count rules[rule & 255] flood }}
-            keep => {{ count acts[1] count rules[rule & 255] count reaches[(reach as u8) & 3] flood }}
-            block => {{ count acts[2] count rules[rule & 255] flood }}
-            reject => {{ count acts[3] count rules[rule & 255] count kinds[(kind as u16) & 1023] flood }}
-            log => count logged[rule & 255]
-        }}
-        start decoder frame(p: probe) {{ match p.point {{ {} else => flood }} }}\n",
-        fields.join(" "),
-        hooks.join("\n"),
-        asks.join("\n"),
-    )
-}
+/// The ports of interfaces.
+const INTERFACES: &str = "eth0 = 1  eth1 = 2  tun0 = 3";
 
 fn compiled(program: &str, file: &str) -> Compiled {
     let load = |path: &str| (path == "rules").then(|| file.to_owned());
@@ -161,10 +89,6 @@ fn packet(random: &mut Random, point: usize) -> (Packet, Vec<u8>) {
     (packet, bytes)
 }
 
-fn counts(backend: &dyn Backend) -> Vec<Vec<u64>> {
-    (0..5).map(|counter| backend.counter(counter).iter().map(|(packets, _)| *packets).collect()).collect()
-}
-
 fn reject_number(reject: Reject) -> usize {
     match reject {
         Reject::TcpReset => 0,
@@ -175,29 +99,6 @@ fn reject_number(reject: Reject) -> usize {
         Reject::Unreachable(Unreachable::Prohibited) => 5,
         Reject::Icmp(code) => 256 + usize::from(code),
         Reject::Icmpv6(code) => 512 + usize::from(code),
-    }
-}
-
-/// The buckets of the rates that a policy asks for.
-struct Buckets(Vec<Option<(MeterModel, bool)>>);
-
-impl Buckets {
-    fn of(policy: &Policy) -> Buckets {
-        let bucket = |memory: &Memory| {
-            let rate = memory.rate.as_ref().ok()?;
-            let (committed, committed_burst) = (rate.tokens.into(), rate.burst);
-            let rates = MeterRates::Single { committed, committed_burst, excess_burst: 0 };
-            let spec = MeterSpec { cells: 1, rates, period: rate.seconds, unit: Unit::Packets, aware: false };
-            Some((MeterModel::new(spec).expect("a rate of a file has a meter"), rate.over))
-        };
-        Buckets(policy.memories.iter().map(bucket).collect())
-    }
-
-    /// Whether a packet at this time meets the condition.
-    fn asked(&mut self, memory: usize, now: u64) -> bool {
-        let (bucket, over) = self.0[memory].as_mut().expect("nothing else is remembered here");
-        let within = bucket.mark(0, 1, Colour::Green, now) == Colour::Green;
-        within != *over
     }
 }
 
@@ -292,7 +193,7 @@ fn compare(format: &str, text: fn(&mut Random) -> String, files: u64) -> (usize,
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let text = text(&mut random);
         let imported = read(text.as_bytes(), format, &options()).expect("it is of the format");
-        let compiled = compiled(&counting(format), &text);
+        let compiled = compiled(&counting(format, INTERFACES), &text);
         if !imported.refused.is_empty() {
             let lines: Vec<_> = imported.refused.iter().map(|refused| refused.line).collect();
             let told: Vec<_> = compiled
@@ -348,7 +249,9 @@ fn compare(format: &str, text: fn(&mut Random) -> String, files: u64) -> (usize,
         logged += before[3].iter().sum::<u64>();
     }
     assert!(read_back * 5 >= compared * 4, "{read_back} of {compared}");
-    println!("{format}: {compared} of {files} files, {read_back} read back; pass, keep, block, reject {acts:?}, logged {logged}");
+    println!(
+        "{format}: {compared} of {files} files, {read_back} read back; pass, keep, block, reject {acts:?}, logged {logged}"
+    );
     (compared, acts, logged)
 }
 
@@ -475,6 +378,79 @@ fn what_a_program_cannot_do_is_refused_at_the_line() {
         let told = told(&compiled(&asking(columns, parts), &dump(rules)));
         assert!(told.first().is_some_and(|first| first.starts_with(wanted)), "{rules}: {told:#?}");
     }
+}
+
+/// What is told of limits that a program cannot ask, with the reason.
+fn reasons(format: &str, rules: &str) -> Vec<String> {
+    let columns = "family: u8, src: ip6, proto: u8, dport: u16 absent, fragment: u1, length: u16";
+    let compiled = compiled(&asking(columns, &format!("{format}\nhook forward")), rules);
+    let line = |found: &lang::diagnostic::Diagnostic| {
+        format!("{} {}: {}", compiled.sources.place(found.primary.span), found.code, found.primary.text)
+    };
+    compiled.diagnostics.iter().map(line).collect()
+}
+
+#[test]
+fn a_limit_that_no_meter_has_is_refused_at_its_line_with_the_reason() {
+    for (rule, wanted) in [
+        (
+            "-m limit --limit 3/sec -p tcp",
+            "rules:4:15 E0575: Linux looks at addresses, protocol and interfaces",
+        ),
+        ("-m limit --limit 3/sec -s 10.0.0.1", "rules:4:15 E0575: Linux looks at addresses"),
+        ("-m limit --limit 3000/sec", "rules:4:15 E0575: its bucket fills in less than a tick"),
+        ("-m limit --limit 1/day", "rules:4:15 E0575: its bucket takes more than 31 hours"),
+        ("-m limit --limit 3/sec --limit-burst 0", "rules:4:15 E0575: its bucket has no room"),
+        (
+            "-p tcp -m connbytes --connbytes 9: --connbytes-dir both --connbytes-mode packets",
+            "rules:4:22 E0575: a row of a table",
+        ),
+        ("-m quota --quota 9", "rules:4:15 E0575: a row of a table compares one packet"),
+    ] {
+        let told = reasons("iptables", &dump(&format!("-A FORWARD {rule} -j ACCEPT")));
+        assert!(told.first().is_some_and(|first| first.starts_with(wanted)), "{rule}: {told:#?}");
+    }
+    let table = r#"{"table": {"family": "inet", "name": "t", "handle": 1}}"#;
+    let chain = r#"{"chain": {"family": "inet", "table": "t", "name": "f", "handle": 1, "type": "filter", "hook": "forward", "prio": 0, "policy": "accept"}}"#;
+    let named = r#"{"limit": {"family": "inet", "name": "x", "table": "t", "handle": 5, "rate": 3, "per": "second", "burst": 5}}"#;
+    let ruleset = |limit: &str| {
+        let rule = format!(
+            r#"{{"rule": {{"family": "inet", "table": "t", "chain": "f", "handle": 2, "expr": [{{"limit": {limit}}}, {{"drop": null}}]}}}}"#
+        );
+        format!("{{\"nftables\": [{table},\n{named},\n{chain},\n{rule}]}}")
+    };
+    for (limit, wanted) in [
+        (r#""x""#, "a named limit has one bucket for all rules"),
+        (
+            r#"{"rate": 10, "burst": 0, "per": "second", "rate_unit": "kbytes", "burst_unit": "bytes"}"#,
+            "Linux counts bytes",
+        ),
+        (r#"{"rate": 1, "burst": 5, "per": "week"}"#, "no meter has a rate of this size, or tokens"),
+        (r#"{"rate": 1, "burst": 5, "per": "fortnight"}"#, "its time is not known"),
+        (r#"{"rate": 1, "burst": 5, "per": "second", "inv": "yes"}"#, "its numbers are not known"),
+    ] {
+        let told = reasons("nft", &ruleset(limit));
+        assert!(
+            told.first().is_some_and(|first| first.contains(wanted) && first.starts_with("rules:4:")),
+            "{limit}: {told:#?}"
+        );
+    }
+    let fine = reasons("nft", &ruleset(r#"{"rate": 1, "per": "hour", "inv": true}"#));
+    assert_eq!(fine, Vec::<String>::new());
+}
+
+#[test]
+fn rules_of_a_file_have_as_many_rates_as_declared_ones() {
+    let rules = |count: u32| -> String {
+        (0..count)
+            .map(|at| format!("-A FORWARD -m limit --limit 1/min --limit-burst {} -j DROP\n", 1 + at))
+            .collect()
+    };
+    assert_eq!(reasons("iptables", &dump(&rules(256))), Vec::<String>::new());
+    assert_eq!(reasons("iptables", &dump(&rules(257))), ["rules:260:15 E0565: one too many"]);
+    // Those of one rate share a meter.
+    let same = rules(1).repeat(2_000);
+    assert_eq!(reasons("iptables", &dump(&same)), Vec::<String>::new());
 }
 
 #[test]

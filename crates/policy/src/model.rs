@@ -235,12 +235,12 @@ pub struct Memory {
     /// Its text.
     pub text: Arc<str>,
     /// The rate that it asks for; or what it asks for in place of one, in a sentence.
-    pub rate: Result<Rate, Arc<str>>,
+    pub rate: Result<RuleRate, Arc<str>>,
 }
 
 /// A token bucket that is full at first and gives a token for each packet that comes to the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Rate {
+pub struct RuleRate {
     /// So many tokens arrive …
     pub tokens: u32,
     /// … in so many seconds, one after the other.

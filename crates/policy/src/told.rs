@@ -142,7 +142,7 @@ mod tests {
             memories: vec![Memory {
                 place: RulePlace::default(),
                 text: "1/s".into(),
-                rate: Ok(Rate { tokens: 3, seconds: 60, burst: 5, over: true }),
+                rate: Ok(RuleRate { tokens: 3, seconds: 60, burst: 5, over: true }),
             }],
             remembers: Remembers::KeptAtPort,
             follows_icmp: true,

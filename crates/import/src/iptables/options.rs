@@ -6,7 +6,7 @@ use super::values;
 use super::words::{Argument, Arguments};
 use crate::text::shown;
 use crate::{ImportError, rates};
-use policy::{Rate, State};
+use policy::{RuleRate, State};
 use std::sync::Arc;
 
 /// The options of a match or a target.
@@ -45,7 +45,7 @@ impl OptionValues<'_> {
     ///
     /// # Errors
     /// Why no bucket has it.
-    pub(super) fn limit(&self) -> Result<Rate, Arc<str>> {
+    pub(super) fn limit(&self) -> Result<RuleRate, Arc<str>> {
         let value =
             |name: &str| self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| &*value.text);
         let (count, seconds) = value("--limit").and_then(packets_in_time).unwrap_or((3, 3_600));

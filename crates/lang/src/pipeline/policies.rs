@@ -74,8 +74,8 @@ pub(super) fn load_rules(
     }
 }
 
-/// The limits of the rules of a file, for which meters are declared. The checker reads the file again, when it
-/// knows the ports that interfaces stand for, and reports what is wrong.
+/// The limits of the rules of a file, for which meters are declared. The checker reads the file again, when
+/// it knows the ports that interfaces stand for, and reports what is wrong.
 fn limits_in(file: &RulesFile, RulesFileReader(read): RulesFileReader) -> Vec<RuleLimit> {
     let Some((id, text)) = file.text.as_ref().filter(|(_, text)| text.contains("limit")) else {
         return Vec::new();

@@ -17,7 +17,7 @@ use crate::rates::ONE_PACKET;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::text::shown;
-use policy::{HookPoint, Memory, PacketField, Rate, RuleCondition, RulePlace, State, Values};
+use policy::{HookPoint, Memory, PacketField, RuleCondition, RulePlace, RuleRate, State, Values};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Matcher {
         &mut self,
         text: &str,
         place: RulePlace,
-        rate: Result<Rate, Arc<str>>,
+        rate: Result<RuleRate, Arc<str>>,
     ) -> RuleCondition {
         self.memories.push(Memory { place, text: Arc::from(text), rate });
         RuleCondition::Remembered(self.memories.len() - 1)

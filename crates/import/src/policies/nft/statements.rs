@@ -19,7 +19,7 @@ use crate::nft::operands::{self, Refusal, plain};
 use crate::rates::{self, ONE_PACKET};
 use crate::text::shown;
 use policy::{
-    PacketField, PolicyRule, Rate, Reject, RuleAction, RuleCondition, RulePlace, Unreachable, Values,
+    PacketField, PolicyRule, Reject, RuleAction, RuleCondition, RulePlace, RuleRate, Unreachable, Values,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -409,7 +409,7 @@ pub(super) const ICMPV6: [(&str, u8); 6] = [
 ];
 
 /// The rate of a `limit` statement; or why a program has none like it.
-fn limit(body: &Value) -> Result<Rate, Arc<str>> {
+fn limit(body: &Value) -> Result<RuleRate, Arc<str>> {
     let Some(limit) = body.as_object() else {
         return Err("a named limit has one bucket for all rules that use it".into());
     };

@@ -11,8 +11,8 @@ pub(crate) struct PolicyRate<'p> {
     pub(crate) limit: &'p RuleLimit,
     /// The number of the limit of the first rule; those of the others follow.
     pub(crate) first: u32,
-    /// The numbers of the rules, from 1 in the order of the policy's text; where rules come from a file, those
-    /// of its limits.
+    /// The numbers of the rules, from 1 in the order of the policy's text; where rules come from a file,
+    /// those of its limits.
     pub(crate) rules: Vec<u32>,
 }
 
