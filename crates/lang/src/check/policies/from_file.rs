@@ -21,8 +21,8 @@ use crate::diagnostic::Diagnostic;
 use crate::limits::{LARGEST_POLICY, MOST_POLICY_ROWS};
 use crate::source::Span;
 use policy::{
-    Hook, HookPoint, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RulePlace, State,
-    Values,
+    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,
+    RulePlace, State, Values,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -174,7 +174,9 @@ impl<'a> Checker<'a> {
             let own = if reached.contains(&index) { &group.rules[..] } else { &[] };
             for rule in own {
                 let span = target.places.span(rule.place);
-                let Some((limits, regions)) = self.asked_by(target, policy, rule, span, &mut work) else {
+                let Some((limits, regions)) =
+                    self.asked_by(target, policy, (rule, group.order), span, &mut work)
+                else {
                     continue;
                 };
                 if rule.log {
@@ -200,7 +202,7 @@ impl<'a> Checker<'a> {
         &mut self,
         target: &mut Target<'_>,
         policy: &Policy,
-        rule: &PolicyRule,
+        (rule, order): (&PolicyRule, MatchOrder),
         span: Span,
         work: &mut usize,
     ) -> Option<AskedByRule> {
@@ -212,6 +214,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             if let RuleCondition::Remembered(memory) = part
+                && order == MatchOrder::First
                 && let Ok(rate) = &policy.memories[*memory].rate
                 && let Some(number) = target.limits.remove(memory)
             {
@@ -244,7 +247,7 @@ impl<'a> Checker<'a> {
                 let span = target.places.span(memory.place);
                 let label = memory.rate.as_ref().map_or_else(
                     |why| why.to_string(),
-                    |_| "the rule asks for it in one of several cases, or not by itself".to_owned(),
+                    |_| "a limit is asked by itself, once, and where the first rule decides".to_owned(),
                 );
                 let fault = Diagnostic::error("E0575", headline, span, label);
                 let help = "take the rule out of the file, and limit packets in the program, by a meter";
