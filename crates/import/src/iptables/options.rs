@@ -4,10 +4,9 @@
 use super::numbers::parse_number;
 use super::values;
 use super::words::{Argument, Arguments};
+use crate::ImportError;
 use crate::text::shown;
-use crate::{ImportError, rates};
-use policy::{RuleRate, State};
-use std::sync::Arc;
+use policy::State;
 
 /// The options of a match or a target.
 pub(super) struct OptionSet {
@@ -41,16 +40,9 @@ pub(super) struct OptionValues<'a> {
 }
 
 impl OptionValues<'_> {
-    /// The rate of `-m limit`: without options 3 packets an hour, and 5 at once.
-    ///
-    /// # Errors
-    /// Why no bucket has it.
-    pub(super) fn limit(&self) -> Result<RuleRate, Arc<str>> {
-        let value =
-            |name: &str| self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| &*value.text);
-        let (count, seconds) = value("--limit").and_then(packets_in_time).unwrap_or((3, 3_600));
-        let burst = value("--limit-burst").and_then(parse_number).unwrap_or(5);
-        rates::of_iptables(count, seconds, u32::try_from(burst).unwrap_or(u32::MAX))
+    /// What stands behind an option.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| &*value.text)
     }
 }
 
@@ -421,7 +413,7 @@ fn seconds(unit: &str) -> Option<u64> {
 }
 
 /// How many packets in how many seconds, such as `3/hour`.
-fn packets_in_time(text: &str) -> Option<(u64, u64)> {
+pub(super) fn packets_in_time(text: &str) -> Option<(u64, u64)> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "second"));
     parse_number(count).filter(|count| *count > 0).zip(seconds(unit))
 }

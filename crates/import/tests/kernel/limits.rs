@@ -4,6 +4,7 @@
 
 use super::asking::{Buckets, COLUMNS, POINTS, counting, counts};
 use super::dumps::options;
+use super::packets::Piece;
 use super::random::Random;
 use super::router::Router;
 use super::rulesets::{loaded, some_rules};
@@ -51,6 +52,7 @@ const TARGETS: [&str; 10] = [
     "reject",
 ];
 
+/// Linux follows connections in it, so that no fragments come to the limits.
 fn ruleset(random: &mut Random) -> String {
     let mut rules = |count: usize, deeper: &[&str], excluded: &[&str]| {
         // What counts behind a limit and asks again is refused.
@@ -75,6 +77,7 @@ fn ruleset(random: &mut Random) -> String {
 {early}    }}
     chain before {{
         type filter hook prerouting priority -150; policy accept;
+        ct state new counter
 {before}    }}
 }}
 "
@@ -185,7 +188,7 @@ fn agree(
     let imported = read(rules.as_bytes(), format, &options).expect("it is of the format");
     assert_eq!(imported.refused, [], "{rules}");
     let packets: Vec<Packet> =
-        made(random, 160, family).into_iter().filter(|packet| !packet.is_later()).collect();
+        made(random, 160, family).into_iter().filter(|packet| matches!(packet.piece, Piece::Whole)).collect();
     let wanted = passing(&imported.policy, &packets);
     if family == AddressFamily::V4 || format == "nft" {
         let mut program = program(format, rules);
@@ -232,6 +235,73 @@ fn rulesets_and_dumps_with_limits_count_as_linux_does() {
     }
     println!("{count} rulesets and dumps, {passed} packets passed");
     assert!(passed > 20 * count && passed < 100 * count, "{passed} passed");
+}
+
+#[test]
+fn a_limit_counts_on_each_way_into_its_chain() {
+    let Some(mut router) = Router::with_iptables(&[]) else { return };
+    let mut random = Random(seed());
+    let text = "table inet one {
+    chain x {
+        limit rate 2/hour burst 60 packets meta l4proto != tcp accept
+    }
+    chain late {
+        type filter hook forward priority 0; policy drop;
+        ct state new counter
+        meta l4proto tcp jump x
+        jump x
+    }
+}
+";
+    router.try_load(text).expect("nft takes it");
+    let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
+    let rules = String::from_utf8(listed.stdout).expect("nft prints text");
+    let load = |router: &Router| router.try_load(text).expect("nft has taken it before");
+    assert!(agree(&mut router, ("nft", &rules), &load, &mut random, AddressFamily::V4) > 0);
+    router.load("nft", &["-f", "-"], "flush ruleset\n");
+    let dump = "*filter
+:FORWARD DROP [0:0]
+:x - [0:0]
+-A FORWARD -s 10.0.0.0/8 -j x
+-A FORWARD -j x
+-A x -m limit --limit 2/hour --limit-burst 60 -m iprange ! --src-range 10.0.0.0-10.255.255.255 -j ACCEPT
+COMMIT
+";
+    let load = |router: &Router| router.load("iptables-legacy-restore", &[], dump);
+    assert!(agree(&mut router, ("iptables", dump), &load, &mut random, AddressFamily::V4) > 0);
+    router.load("iptables-legacy-restore", &[], "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+}
+
+#[test]
+fn a_bucket_of_many_seconds_holds_the_tokens_of_linux() {
+    let Some(mut router) = Router::with_iptables(&[]) else { return };
+    let mut random = Random(seed());
+    // Linux keeps 18 of the 18.9 seconds: 20 tokens.
+    let dump = "*filter
+:FORWARD DROP [0:0]
+-A FORWARD -m limit --limit 4000/hour --limit-burst 21 -j ACCEPT
+COMMIT
+";
+    let imported = read(dump.as_bytes(), "iptables", &options()).expect("it is of the format");
+    let rate = imported.policy.memories[0].rate.clone().expect("it is a rate");
+    let mut packets = made(&mut random, 80, AddressFamily::V4);
+    packets.retain(|packet| matches!(packet.piece, Piece::Whole));
+    let mut seen = Vec::new();
+    // A busy machine may lose a frame, or take longer than a token does.
+    for _ in 0..5 {
+        let before = Instant::now();
+        router.load("iptables-legacy-restore", &[], dump);
+        let passed = router.passes_once(&packets).iter().filter(|passed| **passed).count();
+        let filled = before.elapsed().as_secs_f64() / 0.9;
+        seen.push((passed, filled));
+        if filled < 0.9 && passed == rate.burst as usize {
+            break;
+        }
+    }
+    router.load("iptables-legacy-restore", &[], "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+    let most = |filled: f64| f64::from(rate.burst) + filled + 0.1;
+    assert!(seen.iter().all(|(passed, filled)| *passed as f64 <= most(*filled)), "{seen:?}, {rate:?}");
+    assert!(seen.iter().any(|(passed, _)| *passed >= rate.burst as usize), "{seen:?}, {rate:?}");
 }
 
 /// How many tokens a bucket may have, at least and at most, where it is not known exactly when a packet came.

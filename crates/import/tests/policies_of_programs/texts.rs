@@ -75,7 +75,7 @@ fn matches(random: &mut Random, way: &str, states: bool) -> String {
     // It counts what the matches before it have let through.
     for _ in 0..random.below(8).saturating_sub(5) {
         let at = random.below(modules.len() as u64 + 1) as usize;
-        let rate = random.pick(&["1/sec", "3/min", "100/sec", "7/min", "40/hour", "30/day"]);
+        let rate = random.pick(&["1/sec", "3/min", "100/sec", "6/min", "40/hour", "30/day"]);
         modules.insert(at, format!(" -m limit --limit {rate} --limit-burst {}", 1 + random.below(4)));
     }
     format!("{header}{protocol}{}", modules.concat())

@@ -10,12 +10,12 @@
 use super::modules::{is_full, one_too_many};
 use crate::ast::*;
 use crate::check::policies::{
-    BELOW, KeepReach, Places, RowAction, asks_again, has_limits, limits_of_file, presence_of, rates_of,
-    reject_number, table_of,
+    BELOW, KeepReach, RowAction, asks_again, has_limits, limits_in, presence_of, rates_of, reject_number,
+    table_of,
 };
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::limits::MOST_POLICY_ROUNDS;
-use crate::rules_file::{RulesFileOptions, RulesFileReader};
+use crate::rules_file::RulesFileReader;
 use crate::source::{Sources, Span};
 use tables::meter::Colour;
 
@@ -72,33 +72,6 @@ pub(super) fn load_rules(
         }
         file.limits = reader.map_or_else(Vec::new, |reader| limits_in(file, reader));
     }
-}
-
-/// The limits of the rules of a file, for which meters are declared. The checker reads the file again, when
-/// it knows the ports that interfaces stand for, and reports what is wrong.
-fn limits_in(file: &RulesFile, RulesFileReader(read): RulesFileReader) -> Vec<RuleLimit> {
-    let Some((id, text)) = file.text.as_ref().filter(|(_, text)| text.contains("limit")) else {
-        return Vec::new();
-    };
-    let mut options = RulesFileOptions { format: file.format.text.clone(), ..RulesFileOptions::default() };
-    for option in &file.options {
-        match option {
-            FileOption::Family(name) => options.family = Some(if name.text == "ip6" { 6 } else { 4 }),
-            FileOption::SkipTitle(_) => options.skip_title = true,
-            FileOption::SkipNat(_) => options.skip_nat = true,
-            FileOption::Tables(tables, _) => {
-                let texts =
-                    tables.iter().filter_map(|table| Some((table.name.text.clone(), table.text.clone()?)));
-                options.tables = texts.collect();
-            }
-            FileOption::Interfaces(bindings, _) => {
-                let names = bindings.iter().map(|binding| binding.interface.text.clone());
-                options.interfaces = names.zip(1..).collect();
-            }
-            FileOption::Table(_) | FileOption::Chain(_) | FileOption::FirstPackets(_) => {}
-        }
-    }
-    read(text, &options).map_or_else(|_| Vec::new(), |policy| limits_of_file(&policy, &Places::of(*id, text)))
 }
 
 /// Adds to each file what its policies stand for.

@@ -10,17 +10,16 @@
 
 use super::conditions::{all, any, has_ports, names, needs, values};
 use super::fields::Context;
+use super::limits;
 use super::matches::{Asked, Matcher};
 use super::ruleset::{Families, Reached, Rule, Ruleset, Ways, not_translated};
 use crate::ImportError;
 use crate::nft::document::Source;
 use crate::nft::hooks::TRANSLATIONS;
 use crate::nft::operands::{self, Refusal, plain};
-use crate::rates::{self, ONE_PACKET};
+use crate::rates::ONE_PACKET;
 use crate::text::shown;
-use policy::{
-    PacketField, PolicyRule, Reject, RuleAction, RuleCondition, RulePlace, RuleRate, Unreachable, Values,
-};
+use policy::{PacketField, PolicyRule, Reject, RuleAction, RuleCondition, RulePlace, Unreachable, Values};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -120,8 +119,9 @@ impl Reader<'_> {
             }
             "limit" | "quota" | "meter" | "set" | "map" | "ct count" => {
                 self.before_condition()?;
-                let rate = if kind == "limit" { limit(body) } else { Err(ONE_PACKET.into()) };
-                let remembered = self.matcher.limited(raw.get(), self.context.place, rate);
+                let rate = if kind == "limit" { limits::rate(body)? } else { Err(ONE_PACKET.into()) };
+                let seen = self.sees_fragments();
+                let remembered = self.matcher.limited(raw.get(), self.context.place, rate, seen);
                 self.conditions.push(remembered);
                 self.remembers = true;
             }
@@ -165,6 +165,7 @@ impl Reader<'_> {
         self.any_ports |= asked.any_ports;
         self.remembers |= asked.remembers;
         self.header |= asked.of_fragments.is_some();
+        self.matcher.unsure_of_fragments |= asked.of_fragments.is_some() && self.sees_fragments();
         self.of_fragments.push(asked.of_fragments.unwrap_or_else(|| asked.condition.clone()));
         self.conditions.push(asked.condition);
     }
@@ -245,14 +246,18 @@ impl Reader<'_> {
         self.matcher.followed.map(|followed| followed && !early)
     }
 
-    fn blocks_fragments(&self, action: RuleAction) -> bool {
+    /// Whether later fragments may come to rules of this chain.
+    fn sees_fragments(&self) -> bool {
         let [v4, v6] = self.followed();
-        let sees = match self.context.families {
+        match self.context.families {
             Families::V4 => !v4,
             Families::V6 => !v6,
             Families::Both => !v4 || !v6,
-        };
-        if !self.header || !sees {
+        }
+    }
+
+    fn blocks_fragments(&self, action: RuleAction) -> bool {
+        if !self.header || !self.sees_fragments() {
             return false;
         }
         match action {
@@ -407,34 +412,6 @@ pub(super) const ICMPV6: [(&str, u8); 6] = [
     ("policy-fail", 5),
     ("reject-route", 6),
 ];
-
-/// The rate of a `limit` statement; or why a program has none like it.
-fn limit(body: &Value) -> Result<RuleRate, Arc<str>> {
-    let Some(limit) = body.as_object() else {
-        return Err("a named limit has one bucket for all rules that use it".into());
-    };
-    let word = |name: &str, default: &'static str| limit.get(name).map_or(Some(default), Value::as_str);
-    let number = |name: &str| limit.get(name).and_then(Value::as_u64);
-    if word("rate_unit", "packets") != Some("packets") {
-        return Err("Linux counts bytes from the header of IP on, and a meter those of the frame".into());
-    }
-    let seconds = match word("per", "second") {
-        Some("second") => 1,
-        Some("minute") => 60,
-        Some("hour") => 3_600,
-        Some("day") => 86_400,
-        Some("week") => 604_800,
-        _ => return Err("its time is not known here".into()),
-    };
-    // Linux takes 5 for none.
-    let burst =
-        limit.get("burst").map_or(Some(5), Value::as_u64).map(|burst| if burst == 0 { 5 } else { burst });
-    let over = limit.get("inv").map_or(Some(false), Value::as_bool);
-    match (number("rate"), burst.and_then(|burst| u32::try_from(burst).ok()), over) {
-        (Some(rate), Some(burst), Some(over)) => rates::as_written(rate, seconds, burst, over),
-        _ => Err("its numbers are not known here".into()),
-    }
-}
 
 /// Whether a statement only marks a packet for who watches it.
 fn sets_trace(body: &Value) -> bool {

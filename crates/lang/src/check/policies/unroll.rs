@@ -13,8 +13,9 @@
 //!                                                                    4 pass (proto 6), 5 pass
 //! ```
 //!
-//! A rule with a limit has a row before all that it stands for. It is refused where what it stands for is in
-//! the second part: only there is known whether the rule is asked at all.
+//! A rule with a limit has a row before all that it stands for, also where the rest of the rule matches
+//! nothing on this way into its group: its bucket serves all ways. It is refused where what it stands for is
+//! in the second part: only there is known whether the rule is asked at all.
 //!
 //! A return leads behind the rules of its group. In the second part it leads there from the first of the
 //! rules that it passes over.
@@ -121,18 +122,20 @@ impl Walk<'_> {
         let (mut later, mut returns) = (Vec::new(), Vec::new());
         for (at, rule) in group.rules.iter().enumerate() {
             let regions = self.within(&rule.regions, within, rule.span)?;
-            if regions.is_empty() {
-                continue;
-            }
-            let limited = self.list.len()..self.list.len() + rule.limits.len();
+            let begin = self.list.len();
             for &CheckedLimit { number, over, regions: ref counted } in &rule.limits {
+                // Another way into the group may lead further, to the same bucket.
                 let counted = self.within(counted, within, rule.span)?;
-                self.list(rule, counted, Effect::Limit { number, over, next: 0 })?;
+                if !counted.is_empty() {
+                    self.list(rule, counted, Effect::Limit { number, over, next: 0 })?;
+                }
             }
-            if rule.log {
+            let limited = begin..self.list.len();
+            if rule.log && !regions.is_empty() {
                 self.list(rule, regions.clone(), Effect::Log)?;
             }
             match rule.action {
+                _ if regions.is_empty() => {}
                 CheckedAction::Decide(decided)
                     if rule.decides_at_once || group.order == MatchOrder::First =>
                 {
