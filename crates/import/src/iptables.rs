@@ -14,6 +14,7 @@ mod address_type;
 mod connections;
 pub(crate) mod dump;
 mod hooks;
+mod limits;
 pub(crate) mod matches;
 mod numbers;
 mod options;

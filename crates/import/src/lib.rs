@@ -21,6 +21,7 @@ pub mod literals;
 pub mod mrt;
 pub mod nft;
 pub mod policies;
+mod rates;
 mod region;
 pub mod routes;
 mod ruleset;

@@ -5,6 +5,8 @@
 //! `RAVELIN_SEED=n` asks for other rules and packets; a failure prints the seed. `RAVELIN_ROUNDS=n`
 //! asks for so many files of a kind, `RAVELIN_TIMES=n` for so many times as many packets through each.
 
+#[path = "policies_of_programs/asking.rs"]
+mod asking;
 #[path = "kernel/conversations.rs"]
 mod conversations;
 #[path = "kernel/dumps.rs"]
@@ -23,6 +25,8 @@ mod headers;
 mod judged;
 #[path = "kernel/kept.rs"]
 mod kept;
+#[path = "kernel/limits.rs"]
+mod limits;
 #[path = "export/made.rs"]
 mod made_policies;
 #[path = "kernel/packets.rs"]

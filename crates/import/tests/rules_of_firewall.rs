@@ -1,4 +1,4 @@
-//! The shipped firewall whose rules come from a file: its tests, with its dump and with groups of NPF.
+//! The shipped firewalls whose rules come from a file: their tests, with their dump and with groups of NPF.
 
 use exec::{BackendKind, Outputs, load};
 use import::policies::RULES_READER;
@@ -14,7 +14,11 @@ fn folder() -> PathBuf {
 }
 
 fn program() -> String {
-    fs::read_to_string(folder().join("firewall.rav")).expect("it is there")
+    program_named("firewall.rav")
+}
+
+fn program_named(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).expect("it is there")
 }
 
 /// Compiles the program beside its files, with this in place of the text of one of them.
@@ -77,6 +81,33 @@ fn it_decides_by_its_dump() {
     let text = program();
     let (program, tests) = compiled(&text, None);
     assert!(tests.len() >= 3);
+    assert_eq!(mismatches(&program, &tests, &text), Vec::<String>::new());
+}
+
+#[test]
+fn the_one_that_follows_tcp_decides_by_the_same_dump() {
+    let text = program_named("tracking.rav");
+    let (program, tests) = compiled(&text, None);
+    assert!(tests.len() >= 4);
+    assert_eq!(mismatches(&program, &tests, &text), Vec::<String>::new());
+    // Rules that keep connections by direction let nothing of these pass.
+    let from = "from \"rules.v4\" as iptables ";
+    assert_eq!(text.matches(from).count(), 1);
+    let text = text
+        .replace(from, "from \"rules.npf\" as npf ")
+        .replace("state: u3, in_port", "state: u3, out_state: u3 absent, in_port");
+    let text = text
+        .replace("found, in_port", "found, found, true, in_port")
+        .replace("state, in_port, true", "state, state, true, in_port, true");
+    let text = &text[..text.find("\ntest ").expect("it has tests")];
+    let kept = r#"
+test "what a rule keeps otherwise" {
+    ports 2
+    packet 1 { ethernet / ipv4(src 10.0.0.1, dst 192.0.2.9) / udp(src 40000, dst 53) } expect drop not_kept
+}
+"#;
+    let text = format!("{text}{kept}");
+    let (program, tests) = compiled(&text, None);
     assert_eq!(mismatches(&program, &tests, &text), Vec::<String>::new());
 }
 

@@ -78,7 +78,7 @@ pub fn compile(
     let (file, found) = parser::parse(main, text);
     let mut diagnostics = Findings::default();
     diagnostics.extend(found);
-    let mut files = modules(file, &mut sources, load, &mut diagnostics);
+    let mut files = modules(file, &mut sources, load, options.rules_reader, &mut diagnostics);
     let (applied, settables) = settings::apply(&mut files, &options.settings, &mut sources, &mut diagnostics);
     let steering = steering::split(&mut files);
     let diagnostics = diagnostics.into_list();

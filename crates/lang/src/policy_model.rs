@@ -20,6 +20,8 @@ pub struct PolicyModel {
     pub tables: Vec<String>,
     /// Its rules, by the numbers that rows of its tables hold.
     pub rules: Vec<NumberedRule>,
+    /// The memory of each limit, an index of [`Policy::memories`], by the numbers that rows hold.
+    pub limits: Vec<usize>,
     /// The words behind which the program says what happens to packets.
     pub outcomes: Vec<String>,
     /// Whether its rules come from a file.
@@ -36,8 +38,6 @@ pub struct NumberedRule {
     pub place: RulePlace,
     /// Its text.
     pub text: Arc<str>,
-    /// Its limit: an index of [`Policy::memories`].
-    pub memory: Option<usize>,
 }
 
 /// A policy that was checked, with the places of what it says.
@@ -59,9 +59,10 @@ pub struct CheckedPolicy {
     /// The file that its rules come from, if they do not stand in the program. They have their texts and
     /// places.
     pub from: Option<FileId>,
-    /// The places of the rules by their numbers, from 1 on, each with whether it has a limit; none if they
-    /// come from a file.
-    pub numbered: Vec<(Span, bool)>,
+    /// The places of the rules by their numbers, from 1 on; none if they come from a file.
+    pub numbered: Vec<Span>,
+    /// The memory of each limit by its number: an index of [`Policy::memories`].
+    pub limits: Vec<usize>,
     /// The words behind which the program says what happens to packets.
     pub outcomes: Vec<String>,
 }
@@ -150,6 +151,7 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
         expectations,
         tables: checked.tables.clone(),
         rules,
+        limits: checked.limits.clone(),
         outcomes: checked.outcomes.clone(),
         from_file: checked.from.is_some(),
     }
@@ -163,15 +165,9 @@ fn rule_text(span: Span, sources: &Sources) -> Arc<str> {
 
 /// The rules of a declaration by their numbers.
 fn numbered(checked: &CheckedPolicy, sources: &Sources) -> Vec<NumberedRule> {
-    let mut limits = 0..;
-    let rules = (1..).zip(&checked.numbered).map(|(number, (span, limited))| {
+    let rules = (1..).zip(&checked.numbered).map(|(number, span)| {
         let (line, column) = sources.line_column(*span);
-        NumberedRule {
-            number,
-            place: RulePlace { line, column },
-            text: rule_text(*span, sources),
-            memory: limited.then(|| limits.next()).flatten(),
-        }
+        NumberedRule { number, place: RulePlace { line, column }, text: rule_text(*span, sources) }
     });
     rules.collect()
 }
@@ -185,7 +181,6 @@ fn rules_of_lines(policy: &Policy) -> Vec<NumberedRule> {
         number: rule.place.line,
         place: rule.place,
         text: rule.text.clone(),
-        memory: None,
     };
     new.map(numbered).collect()
 }

@@ -235,14 +235,20 @@ impl<'a> RowReader<'a> {
                     leads(below, None);
                 }
                 Does::Limit { within, beyond, memory } => {
-                    let beyond_it = RuleCondition::Not(Box::new(RuleCondition::Remembered(memory)));
-                    leads(within, None);
-                    leads(beyond, Some(beyond_it));
+                    let (on, past) = if self.is_over(memory) { (beyond, within) } else { (within, beyond) };
+                    leads(on, None);
+                    leads(past, Some(RuleCondition::Not(Box::new(RuleCondition::Remembered(memory)))));
                 }
             }
             passed.extend(new);
         }
         Ok((rules, default))
+    }
+
+    /// Whether a memory is about packets beyond its rate.
+    fn is_over(&self, memory: usize) -> bool {
+        let memories = self.model.policy.as_ref().map_or(&[][..], |policy| &policy.memories);
+        memories.get(memory).and_then(|memory| memory.rate.as_ref().ok()).is_some_and(|rate| rate.over)
     }
 
     fn row<'r>(&self, entry: &'r Entry) -> Result<Row<'r>, String> {
@@ -311,9 +317,9 @@ impl<'a> RowReader<'a> {
     fn does(&self, entry: &Entry) -> Result<Does, String> {
         let mut value = entry.value.iter().copied();
         let mut next = || value.next().unwrap_or_default();
-        let (action, kind, rule) = (next(), next(), next());
+        let (action, kind, _) = (next(), next(), next());
         let on = if self.below.is_some() { next() as u32 } else { 0 };
-        let (over, _) = if self.limits { (next() as u32, next()) } else { (0, 0) };
+        let (over, limit) = if self.limits { (next() as u32, next()) } else { (0, 0) };
         let says = |action: RowAction| self.model.outcomes.iter().any(|word| word == action.word());
         let action = RowAction::ALL.get(action as usize).map(|(action, _)| *action);
         let goes_on = self.below.is_some();
@@ -330,16 +336,13 @@ impl<'a> RowReader<'a> {
             },
             Some(RowAction::Log) if goes_on && says(RowAction::Log) => Does::On { below: on, log: true },
             Some(RowAction::Count | RowAction::Return) if goes_on => Does::On { below: on, log: false },
-            Some(RowAction::Limit) if self.limits => {
-                let of_rule = |rules: &Vec<&NumberedRule>| rules.iter().find_map(|rule| rule.memory);
-                match self.rules.get(&(rule as u32)).and_then(of_rule) {
-                    Some(memory) => Does::Limit { within: on, beyond: over, memory },
-                    None => {
-                        let text = (self.hook.text)(entry);
-                        return Err(format!("no rule has this limit: {text}"));
-                    }
+            Some(RowAction::Limit) if self.limits => match self.model.limits.get(limit as usize) {
+                Some(memory) => Does::Limit { within: on, beyond: over, memory: *memory },
+                None => {
+                    let text = (self.hook.text)(entry);
+                    return Err(format!("no rule has this limit: {text}"));
                 }
-            }
+            },
             // What the program does with an action for which it has nothing.
             _ if says(RowAction::Block) => Does::Decide(RuleAction::Block),
             _ => Does::Decide(self.default),

@@ -2,6 +2,12 @@
 
 use lang::ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, Compiled, compile};
+use lang::rules_file::{ReadRules, RulesFileOptions, RulesFileReader};
+use policy::{
+    Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
+    RuleRate,
+};
+use std::sync::Arc;
 
 fn compiled(text: &str) -> Compiled {
     compile("policy.rav", text, &|_| None, &CompileOptions::default())
@@ -119,4 +125,75 @@ fn the_last_rule_comes_first_and_final_ones_before() {
     let distances: Vec<u32> = rows.windows(2).map(|pair| pair[0].2 - pair[1].2).collect();
     assert_eq!(rows.iter().map(|row| (row.0, row.1)).collect::<Vec<_>>(), expected);
     assert!(distances.iter().all(|distance| *distance >= 100), "{distances:?}");
+}
+
+/// A policy of one group, with a limit for the first port of interfaces that is 7.
+fn read_with_a_limit(
+    _: &str,
+    options: &RulesFileOptions,
+    order: MatchOrder,
+    condition: RuleCondition,
+) -> Policy {
+    let (place, text): (_, Arc<str>) = (RulePlace { line: 1, column: 1 }, "limit".into());
+    let rate = match options.interfaces.first() {
+        Some((_, 7)) => Err("it is none".into()),
+        _ => Ok(RuleRate { tokens: 1, seconds: 1, burst: 5, over: false }),
+    };
+    let rule = |condition| PolicyRule {
+        place,
+        text: text.clone(),
+        condition,
+        action: RuleAction::Pass,
+        decides_at_once: false,
+        log: false,
+        count: false,
+    };
+    let rules = vec![rule(condition.clone()), rule(condition)];
+    Policy {
+        hooks: vec![Hook { point: HookPoint::Forward, group: 0, default: RuleAction::Block, place }],
+        groups: vec![RuleGroup { name: "all".into(), order, rules }],
+        memories: [(); 2].map(|()| Memory { place, text: text.clone(), rate: rate.clone() }).into(),
+        ..Policy::default()
+    }
+}
+
+/// What is told of a policy that is read so, with an interface of this port.
+fn told_of(read: ReadRules, port: u16) -> Vec<String> {
+    let text = format!(
+        "reason blocked \"\"
+policy edge(dport: u16 absent) {{
+    from \"rules\" as pf interfaces {{ a = {port} }}
+    hook forward
+    pass => flood
+    block => drop blocked
+}}
+start stage all() {{ goto edge.forward(80, true) }}
+"
+    );
+    let options = CompileOptions { rules_reader: Some(RulesFileReader(read)), ..CompileOptions::default() };
+    let compiled = compile("policy.rav", &text, &|_| Some("limit\n".to_owned()), &options);
+    compiled.diagnostics.iter().map(|found| format!("{} {}", found.code, found.primary.text)).collect()
+}
+
+#[test]
+fn a_limit_of_a_file_is_asked_once_by_itself_where_the_first_rule_decides() {
+    use RuleCondition::{All, Any, Not, Remembered};
+    const ONCE: &str = "E0575 a limit is asked by itself, once, and where the first rule decides";
+    let first: ReadRules =
+        |text, options| Ok(read_with_a_limit(text, options, MatchOrder::First, All(vec![Remembered(0)])));
+    // The second rule asks the same bucket.
+    assert_eq!(told_of(first, 1), [ONCE]);
+    let last: ReadRules =
+        |text, options| Ok(read_with_a_limit(text, options, MatchOrder::Last, All(vec![Remembered(0)])));
+    assert_eq!(told_of(last, 1), [ONCE]);
+    let one_of: ReadRules =
+        |text, options| Ok(read_with_a_limit(text, options, MatchOrder::First, Any(vec![Remembered(1)])));
+    assert_eq!(told_of(one_of, 1), [ONCE]);
+    let not: ReadRules =
+        |text, options| Ok(read_with_a_limit(text, options, MatchOrder::First, Not(Box::new(Remembered(1)))));
+    assert_eq!(told_of(not, 1), [ONCE]);
+    let none: ReadRules =
+        |text, options| Ok(read_with_a_limit(text, options, MatchOrder::First, All(Vec::new())));
+    assert_eq!(told_of(none, 1), Vec::<String>::new());
+    assert_eq!(told_of(none, 7), ["E0575 their number must be the same for all ports"]);
 }

@@ -8,7 +8,7 @@ use crate::field::{PacketField, Values};
 use crate::limits::{MOST_COVERS, MOST_MEMORIES};
 use crate::model::{
     AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, Remembers, RuleAction,
-    RuleCondition, RuleGroup, RulePlace,
+    RuleCondition, RuleGroup, RulePlace, RuleRate,
 };
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::packet_text::{packet_text, read_packets};
@@ -116,7 +116,8 @@ fn jumps_without_an_end_and_through_too_many_rules_are_refused() {
 fn rates_with_one_text_remember_by_themselves() {
     let limited = |count: usize| {
         let rules = (0..count).map(|index| rule(RuleCondition::Remembered(index), RuleAction::Pass));
-        let memory = Memory { place: RulePlace::default(), text: "limit 1/second".into() };
+        let rate = Ok(RuleRate { tokens: 1, seconds: 1, burst: 5, over: false });
+        let memory = Memory { place: RulePlace::default(), text: "limit 1/second".into(), rate };
         Policy { memories: vec![memory; count], ..forwarding(vec![rules.collect()]) }
     };
     assert_eq!(unreached(&limited(2)), []);
@@ -194,7 +195,8 @@ fn a_search_for_numbers_remembers_as_many_pairs_as_there_may_be_nodes() {
 fn more_conditions_on_earlier_packets_than_the_limit_are_refused() {
     let limited = |count: usize| {
         let rules = (0..count).map(|index| rule(RuleCondition::Remembered(index), RuleAction::Pass));
-        let memory = Memory { place: RulePlace::default(), text: "limit 1/second".into() };
+        let rate = Ok(RuleRate { tokens: 1, seconds: 1, burst: 5, over: false });
+        let memory = Memory { place: RulePlace::default(), text: "limit 1/second".into(), rate };
         Policy { memories: vec![memory; count], ..forwarding(vec![rules.collect()]) }
     };
     assert!(DecidedPolicy::new(&limited(MOST_MEMORIES)).is_ok());

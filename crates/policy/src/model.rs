@@ -234,6 +234,21 @@ pub struct Memory {
     pub place: RulePlace,
     /// Its text.
     pub text: Arc<str>,
+    /// The rate that it asks for; or what it asks for in place of one, in a sentence.
+    pub rate: Result<RuleRate, Arc<str>>,
+}
+
+/// A token bucket that is full at first and gives a token for each packet that comes to the condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RuleRate {
+    /// So many tokens arrive …
+    pub tokens: u32,
+    /// … in so many seconds, one after the other.
+    pub seconds: u32,
+    /// How many tokens the full bucket holds.
+    pub burst: u32,
+    /// Whether the condition holds for packets that get no token, and not for those that get one.
+    pub over: bool,
 }
 
 /// Which connections a policy remembers. A packet of a remembered connection has the state "established", or

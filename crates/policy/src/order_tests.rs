@@ -184,7 +184,7 @@ fn a_line_is_redundant_if_others_treat_its_packets_alike() {
     // What logs, or asks about earlier packets, does more than decide.
     assert_eq!(first(vec![PolicyRule { log: true, ..web() }, some()]), []);
     let rate = || RuleCondition::All(vec![port(80, 80), RuleCondition::Remembered(0)]);
-    let memory = Memory { place: RulePlace::default(), text: "rate".into() };
+    let memory = Memory { place: RulePlace::default(), text: "rate".into(), rate: Err("a toy".into()) };
     let limited = listed(vec![rule(rate(), RuleAction::Pass), some()]);
     let limited = Policy { memories: vec![memory], ..limited };
     assert_eq!(found(&limited).redundant, []);

@@ -139,7 +139,11 @@ mod tests {
                 place: RulePlace::default(),
             }],
             groups: vec![RuleGroup { name: "g".into(), order: MatchOrder::Last, rules }],
-            memories: vec![Memory { place: RulePlace::default(), text: "1/s".into() }],
+            memories: vec![Memory {
+                place: RulePlace::default(),
+                text: "1/s".into(),
+                rate: Ok(RuleRate { tokens: 3, seconds: 60, burst: 5, over: true }),
+            }],
             remembers: Remembers::KeptAtPort,
             follows_icmp: true,
             interfaces: vec![("lan".into(), 2)],

@@ -219,7 +219,7 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
             Policy {
                 hooks,
                 groups,
-                memories: vec![Memory { place: ORDINARY, text: "rate".into() }],
+                memories: vec![Memory { place: ORDINARY, text: "rate".into(), rate: Err("a toy".into()) }],
                 remembers,
                 follows_icmp,
                 ..Policy::default()

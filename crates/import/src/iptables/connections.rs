@@ -14,6 +14,7 @@ use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::in_states;
+use crate::rates::ONE_PACKET;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::services;
@@ -111,7 +112,8 @@ pub(super) fn read(
         let remembered = RuleCondition::Remembered(memories.len());
         let place = RulePlace { line: option.line, column: option.column };
         let turned = if *not { "! " } else { "" };
-        memories.push(Memory { place, text: format!("{turned}{} {}", option.text, value.text).into() });
+        let text = format!("{turned}{} {}", option.text, value.text).into();
+        memories.push(Memory { place, text, rate: Err(ONE_PACKET.into()) });
         let remembered = RuleCondition::All(vec![in_states(&earlier), remembered]);
         matches.also(if by_itself.is_empty() {
             remembered

@@ -32,6 +32,20 @@ struct Known {
     turned: bool,
 }
 
+/// What the options of a match or target say.
+pub(super) struct OptionValues<'a> {
+    /// Whether one is turned round.
+    pub(super) turned: bool,
+    values: Vec<(&'static str, Argument<'a>)>,
+}
+
+impl OptionValues<'_> {
+    /// What stands behind an option.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| &*value.text)
+    }
+}
+
 /// What stands behind an option.
 enum OptionValue {
     Nothing,
@@ -300,13 +314,12 @@ pub(super) fn logging(target: &str) -> Option<&'static OptionSet> {
 }
 
 impl OptionSet {
-    /// Reads the options behind the word that names the match or target, and says whether one is turned
-    /// round.
-    pub(super) fn read(
+    /// Reads the options behind the word that names the match or target.
+    pub(super) fn read<'a>(
         &self,
         owner: &Argument<'_>,
-        arguments: &mut Arguments<'_>,
-    ) -> Result<bool, ImportError> {
+        arguments: &mut Arguments<'a>,
+    ) -> Result<OptionValues<'a>, ImportError> {
         let mut seen: Vec<&str> = Vec::new();
         let (mut values, mut any_turned) = (Vec::new(), false);
         loop {
@@ -359,7 +372,7 @@ impl OptionSet {
             let what = format!("the mode `{}` has not the option that it asks for", mode.text);
             return Err(mode.error(what, "write `nth` beside `--every`, and `random` beside `--probability`"));
         }
-        Ok(any_turned)
+        Ok(OptionValues { turned: any_turned, values })
     }
 
     /// Refuses options that are missing, or that go not together.
@@ -399,10 +412,14 @@ fn seconds(unit: &str) -> Option<u64> {
     units.iter().find(|(name, _)| !unit.is_empty() && name.starts_with(unit)).map(|(_, seconds)| *seconds)
 }
 
-fn is_rate(text: &str, most: u64) -> bool {
+/// How many packets in how many seconds, such as `3/hour`.
+pub(super) fn packets_in_time(text: &str) -> Option<(u64, u64)> {
     let (count, unit) = text.split_once('/').unwrap_or((text, "second"));
-    let count = parse_number(count).filter(|count| *count > 0);
-    count.zip(seconds(unit)).is_some_and(|(count, seconds)| count <= most.saturating_mul(seconds))
+    parse_number(count).filter(|count| *count > 0).zip(seconds(unit))
+}
+
+fn is_rate(text: &str, most: u64) -> bool {
+    packets_in_time(text).is_some_and(|(count, seconds)| count <= most.saturating_mul(seconds))
 }
 
 /// A number of bytes, such as `400kb`.

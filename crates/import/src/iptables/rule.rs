@@ -2,6 +2,7 @@
 
 use super::address_type;
 use super::connections;
+use super::limits;
 use super::matches::{self, Matches};
 use super::options;
 use super::security;
@@ -16,6 +17,7 @@ use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::{Interfaces, Naming, in_states};
 use crate::limits::MOST_SET_VALUES;
+use crate::rates::ONE_PACKET;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::text::{Line, shown};
@@ -68,18 +70,20 @@ pub(crate) struct Context {
 }
 
 /// A rule that is being read.
-struct Reading<'a, 'b> {
+pub(super) struct Reading<'a, 'b> {
     place: &'b ChainPlace<'b>,
-    arguments: Arguments<'a>,
+    pub(super) arguments: Arguments<'a>,
     matches: Matches,
     /// Matches that were named and have had no option yet.
     unasked: Vec<Argument<'a>>,
+    /// Matches that were named, some of which take options further on.
+    pub(super) named: Vec<Argument<'a>>,
     /// Options that were there, by the match that they belong to.
-    seen: Vec<(&'static str, &'static str)>,
+    pub(super) seen: Vec<(&'static str, &'static str)>,
 }
 
 /// Options by the match they belong to, and a word for all of which a rule may have one at a time.
-const OPTIONS: [(&str, &str, &str); 55] = [
+pub(super) const OPTIONS: [(&str, &str, &str); 55] = [
     ("-p", "", "-p"),
     ("--protocol", "", "-p"),
     ("-s", "", "-s"),
@@ -214,7 +218,8 @@ impl Context {
         let asked = values::protocol_asked(&words, self.family);
         matches.protocol = asked;
         let arguments = Arguments::new(line, words);
-        let mut rule = Reading { place, arguments, matches, unasked: Vec::new(), seen: Vec::new() };
+        let mut rule =
+            Reading { place, arguments, matches, unasked: Vec::new(), named: Vec::new(), seen: Vec::new() };
         let mut target = None;
         let mut not = None;
         while let Some(option) = rule.arguments.next() {
@@ -388,17 +393,21 @@ impl Context {
             if !set.states.is_empty() && rule.place.table == "raw" {
                 return Err(connections::not_known_yet(&module));
             }
-            let turned = set.read(&module, &mut rule.arguments)?;
+            let options = set.read(&module, &mut rule.arguments)?;
             self.asks_connections |= set.asks_connections;
             let place = RulePlace { line: module.line, column: module.column };
             let text = rule.arguments.text_from(&module).into();
             let remembered = RuleCondition::Remembered(self.memories.len());
-            rule.matches.also(match (set.states, turned) {
+            let rate = match &*module.text {
+                "limit" => limits::rate(&options, rule),
+                _ => Err(ONE_PACKET.into()),
+            };
+            rule.matches.also(match (set.states, options.turned) {
                 ([], _) => remembered,
                 (states, false) => RuleCondition::All(vec![in_states(states), remembered]),
                 (states, true) => RuleCondition::Any(vec![in_states(states).turned(true), remembered]),
             });
-            self.memories.push(Memory { place, text });
+            self.memories.push(Memory { place, text, rate });
             return Ok(());
         }
         if policy && module.text == "conntrack" {
@@ -451,7 +460,7 @@ impl Context {
             "hl" if policy && self.family == AddressFamily::V6 => Ok(()),
             _ => Err(self.unknown_module(&module)),
         };
-        rule.named(module);
+        rule.name(module);
         known
     }
 
@@ -578,8 +587,9 @@ impl Context {
 
 impl<'a> Reading<'a, '_> {
     /// Notes a match, which begins anew where it is named again.
-    fn named(&mut self, module: Argument<'a>) {
+    fn name(&mut self, module: Argument<'a>) {
         self.seen.retain(|(of, _)| *of != module.text);
+        self.named.push(module.clone());
         let is_new = self.unasked.iter().all(|unasked| unasked.text != module.text);
         if is_new && ASKING.contains(&&*module.text) {
             self.unasked.push(module);

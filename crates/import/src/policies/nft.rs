@@ -13,6 +13,7 @@ mod conditions;
 mod connection;
 mod fields;
 mod headers;
+mod limits;
 mod matches;
 mod ruleset;
 mod statements;
@@ -84,7 +85,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
         groups,
         remembers: if matcher.fields.asks_state { Remembers::Passed } else { Remembers::Nothing },
         follows_icmp: true,
-        memories: matcher.memories,
+        memories: matcher.into_memories(),
         interfaces: options.interfaces.clone(),
         ..Policy::default()
     };

@@ -373,11 +373,16 @@ impl Connection {
 /// Packets on their way, each by the identification that it is known by.
 pub(crate) type OnTheWay = HashMap<u16, (IpAddr, IpAddr)>;
 
+/// Makes a conversation with a number.
+pub(crate) type MakeConversation = fn(&mut Random, AddressFamily, u32) -> Conversation;
+
 /// How Linux and a policy treated the steps of many conversations.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     /// Which conversations are carried on; all of them, if nothing says it.
     only: Option<fn(&Conversation) -> bool>,
+    /// How they are made, if not by [`Conversation::made`].
+    made: Option<MakeConversation>,
     /// How many conversations there were.
     conversations: u32,
     /// How many packets passed.
@@ -390,6 +395,11 @@ impl Carried {
     /// Of these conversations alone.
     pub(crate) fn only(only: fn(&Conversation) -> bool) -> Carried {
         Carried { only: Some(only), ..Carried::default() }
+    }
+
+    /// Of these conversations, made so.
+    pub(crate) fn made(self, made: MakeConversation) -> Carried {
+        Carried { made: Some(made), ..self }
     }
 
     /// Carries on conversations that follow from `random`, and says where Linux and the policy differ.
@@ -436,7 +446,7 @@ impl Carried {
             let first = self.conversations;
             self.conversations += TOGETHER;
             let conversations: Vec<Conversation> = (first..self.conversations)
-                .map(|number| Conversation::made(&mut random, family, number))
+                .map(|number| self.made.unwrap_or(Conversation::made)(&mut random, family, number))
                 .filter(|conversation| self.only.is_none_or(|only| only(conversation)))
                 .collect();
             match self.differs(router, &mut decider(), &conversations) {

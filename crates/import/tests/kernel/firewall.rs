@@ -1,8 +1,9 @@
-//! The shipped firewall whose rules come from a file treats conversations as Linux does with these rules:
-//! states of connections in both directions, and errors about them.
+//! The shipped firewalls whose rules come from a file treat conversations as Linux does with these rules:
+//! states of connections in both directions, and errors about them; and the one that follows TCP also
+//! segments whose numbers or flags do not fit.
 //!
-//! Left out is what the firewall says it does otherwise: fragments are not put together. Linux is told that
-//! TCP begins by a SYN, as the firewall has it.
+//! Left out is what the firewalls say they do otherwise: fragments are not put together, and what
+//! `std.connections` has otherwise than Linux. Linux is told that TCP begins by a SYN, as they have it.
 
 use super::conversations::{Carried, Conversation, End, Message};
 use super::random::Random;
@@ -17,6 +18,12 @@ use packet::{Batch, Verdict};
 use policy::State;
 use std::fs;
 use std::path::Path;
+
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const PSH: u8 = 0x08;
+const ACK: u8 = 0x10;
 
 /// What a rule asks.
 const MATCHES: [&str; 20] = [
@@ -64,17 +71,17 @@ fn ruleset(random: &mut Random) -> String {
     )
 }
 
-/// The firewall by these rules.
-fn firewall(rules: &str) -> Box<dyn Backend> {
+/// A firewall of this name by these rules.
+fn firewall(name: &str, rules: &str) -> Box<dyn Backend> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/rules");
-    let text = fs::read_to_string(folder.join("firewall.rav")).expect("it is there");
+    let text = fs::read_to_string(folder.join(name)).expect("it is there");
     let text = &text[..text.find("\ntest ").expect("it has tests")];
     let from = "from \"rules.v4\" as iptables interfaces { int0 = INSIDE ext0 = OUTSIDE }";
     assert_eq!(text.matches(from).count(), 1);
     let own = "from \"rules.json\" as nft interfaces { \"from-in\" = INSIDE \"to-out\" = OUTSIDE }";
     let files = |path: &str| (path == "rules.json").then(|| rules.to_owned());
     let options = CompileOptions { rules_reader: Some(RULES_READER), ..CompileOptions::default() };
-    let compiled = compile("firewall.rav", &text.replace(from, own), &files, &options);
+    let compiled = compile(name, &text.replace(from, own), &files, &options);
     let program = compiled.program.unwrap_or_else(|| panic!("{:#?}\n{rules}", compiled.diagnostics));
     load_program(&program, BackendKind::Native, 2, 1).expect("it loads")
 }
@@ -97,13 +104,75 @@ fn is_followed(conversation: &Conversation) -> bool {
     conversation.steps.iter().all(|(_, message)| !matches!(message, Message::Datagram(_, true)))
 }
 
+/// A connection of TCP on which some segments have numbers or flags that do not fit. None of them changes
+/// what Linux knows of it; what would is the last one.
+fn connection(random: &mut Random, family: AddressFamily, number: u32) -> Conversation {
+    use End::{Client, Server};
+    use Message::Segment;
+    // Linux lets pass as established, and changes nothing by, what begins less than a window behind one.
+    const FAR: u32 = 140_000;
+    let mut steps = vec![
+        (Client, Segment(SYN, 1000, 0, 0)),
+        (Server, Segment(SYN | ACK, 5000, 1001, 0)),
+        (Client, Segment(ACK, 1001, 5001, 0)),
+    ];
+    // What each end sends next.
+    let (mut client, mut server) = (1001u32, 5001u32);
+    for _ in 0..2 + random.below(6) {
+        let end = random.one(&[Client, Server]);
+        let (own, other) = if end == Client { (client, server) } else { (server, client) };
+        let away = FAR + random.below(1 << 20) as u32;
+        let segment = match random.below(9) {
+            0 => Segment(ACK | PSH, own + away, other, 5),
+            1 => Segment(RST, own + away, 0, 0),
+            2 => Segment(RST | ACK, own + away, other, 0),
+            3 => Segment(ACK, own, other + away, 0),
+            4 => Segment(random.one(&[SYN | FIN, 0, FIN, SYN | RST, ACK | SYN | FIN]), own, other, 0),
+            5 => Segment(RST, own.wrapping_sub(away + FAR), 0, 0),
+            6 => Segment(ACK, own, other, 0),
+            _ => {
+                let length = 1 + random.below(20) as usize;
+                *if end == Client { &mut client } else { &mut server } += length as u32;
+                Segment(ACK | PSH, own, other, length)
+            }
+        };
+        steps.push((end, segment));
+    }
+    steps.extend([(Client, Segment(ACK, client, server, 0)), (Server, Segment(ACK, server, client, 0))]);
+    match random.below(4) {
+        0 => steps.push((Server, Segment(RST, server, 0, 0))),
+        1 => steps.push((Client, Segment(RST, client, 0, 0))),
+        // In the window, and not exact: it belongs to the connection.
+        2 => steps.push((Server, Segment(RST, server + 9, 0, 0))),
+        _ => steps.extend([
+            (Client, Segment(FIN | ACK, client, server, 0)),
+            (Server, Segment(FIN | ACK, server, client + 1, 0)),
+            (Client, Segment(ACK, client + 1, server + 1, 0)),
+        ]),
+    }
+    Conversation { steps, ..Conversation::made(random, family, number) }
+}
+
 #[test]
 fn the_firewall_by_rules_from_a_file_treats_conversations_as_linux_does() {
-    let Some(mut router) = Router::new(&["nft"]) else { return };
+    let Some(carried) = agrees("firewall.rav", Carried::only(is_followed)) else { return };
+    assert!(carried.passed > carried.dropped / 5 && carried.dropped > carried.passed / 5, "{carried:?}");
+}
+
+#[test]
+fn the_firewall_that_follows_tcp_treats_segments_as_linux_does() {
+    let Some(carried) = agrees("tracking.rav", Carried::only(is_followed)) else { return };
+    assert!(carried.passed > carried.dropped / 5 && carried.dropped > carried.passed / 5, "{carried:?}");
+    let Some(carried) = agrees("tracking.rav", Carried::default().made(connection)) else { return };
+    assert!(carried.passed > carried.dropped / 5 && carried.dropped > carried.passed / 5, "{carried:?}");
+}
+
+/// Carries on conversations through Linux and a firewall, by random rules; `None` where Linux is not asked.
+fn agrees(name: &str, mut carried: Carried) -> Option<Carried> {
+    let mut router = Router::new(&["nft"])?;
     router.knows_clients();
     let strict = "echo 0 > /proc/sys/net/netfilter/nf_conntrack_tcp_loose\n";
     let mut random = Random(seed());
-    let mut carried = Carried::only(is_followed);
     for _ in 0..rounds() {
         let text = ruleset(&mut random);
         let policy = load(&mut router, &text).policy;
@@ -114,7 +183,7 @@ fn the_firewall_by_rules_from_a_file_treats_conversations_as_linux_does() {
         let rules = String::from_utf8(listed.stdout).expect("nft prints text");
         for family in [AddressFamily::V4, AddressFamily::V6] {
             let decider = || {
-                let (mut firewall, mut now) = (firewall(&rules), 0);
+                let (mut firewall, mut now) = (firewall(name, &rules), 0);
                 move |_: usize, conversation: &Conversation, step: usize| {
                     let port = if conversation.steps[step].0 == End::Client { 1 } else { 2 };
                     let [packet] = &conversation.packets(step, 7)[..] else { panic!("a whole packet") };
@@ -126,6 +195,6 @@ fn the_firewall_by_rules_from_a_file_treats_conversations_as_linux_does() {
                 .unwrap_or_else(|differs| panic!("{text}\n{policy:#?}\n{differs}"));
         }
     }
-    println!("{carried:?}");
-    assert!(carried.passed > carried.dropped / 5 && carried.dropped > carried.passed / 5, "{carried:?}");
+    println!("{name}: {carried:?}");
+    Some(carried)
 }

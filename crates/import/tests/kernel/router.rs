@@ -261,6 +261,16 @@ impl Router {
         })
     }
 
+    /// Which of these packets come out at the other side, each sent once, one after the other.
+    pub(crate) fn passes_once(&mut self, packets: &[Packet]) -> Vec<bool> {
+        let mut passed = vec![false; packets.len()];
+        for burst in (0..packets.len()).collect::<Vec<usize>>().chunks(AT_ONCE) {
+            self.burst(packets, burst);
+            self.collect(packets, &mut passed);
+        }
+        passed
+    }
+
     /// Which of these packets for the router itself reach the table `watch`, whose sets `four` and `six`
     /// remember what they are known by.
     pub(crate) fn reaches(&mut self, packets: &[Packet], wanted: &[bool]) -> Vec<bool> {

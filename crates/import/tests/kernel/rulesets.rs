@@ -165,8 +165,8 @@ table ip two {{
     )
 }
 
-/// Loads a ruleset, without the lines that nft refuses, and reads what Linux has of it then.
-pub(crate) fn load(router: &mut Router, text: &str) -> ImportedPolicy {
+/// Loads a ruleset without the lines that nft refuses, and gives it without them.
+pub(crate) fn loaded(router: &Router, text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     loop {
         let loaded = router.try_load(&lines.join("\n"));
@@ -182,6 +182,12 @@ pub(crate) fn load(router: &mut Router, text: &str) -> ImportedPolicy {
         );
         lines.remove(line);
     }
+    lines.join("\n")
+}
+
+/// Loads a ruleset, without the lines that nft refuses, and reads what Linux has of it then.
+pub(crate) fn load(router: &mut Router, text: &str) -> ImportedPolicy {
+    loaded(router, text);
     let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
     assert!(listed.status.success(), "nft cannot print {text}");
     let interfaces = vec![("from-in".to_owned(), 1), ("to-out".to_owned(), 2)];

@@ -30,7 +30,7 @@ fn address(random: &mut Random) -> String {
 
 /// The matches of a rule of iptables. `way` are the options of interfaces that Linux takes there.
 fn matches(random: &mut Random, way: &str, states: bool) -> String {
-    let mut text = String::new();
+    let (mut header, mut modules) = (String::new(), Vec::new());
     for _ in 0..random.below(3) {
         let not = if random.below(4) == 0 { "! " } else { "" };
         let option = match random.below(6) {
@@ -45,24 +45,40 @@ fn matches(random: &mut Random, way: &str, states: bool) -> String {
             5 => format!(" -m length {not}--length {}:{}", random.below(2) * 20, 20 + random.below(3) * 20),
             _ => continue,
         };
-        let word =
-            option.trim_start().trim_start_matches("! ").split(' ').take(3).collect::<Vec<_>>()[..1].join("");
-        if !text.contains(&format!("{word} ")) {
-            text += &option;
+        if option.starts_with(" -m") {
+            let same = |other: &String| other[..9] == option[..9];
+            modules.extend((!modules.iter().any(same)).then_some(option));
+        } else {
+            let word = option.trim_start().trim_start_matches("! ").split(' ').next().unwrap_or_default();
+            if !header.contains(&format!("{word} ")) {
+                header += &option;
+            }
         }
     }
     let not = if random.below(4) == 0 { "! " } else { "" };
     let low = random.below(8);
-    text + &match random.below(8) {
-        0 => format!(" -p tcp -m tcp {not}--dport {low}"),
-        1 => format!(" -p udp -m udp {not}--sport {low}:{}", low + random.below(4)),
-        2 => format!(" -p tcp -m multiport {not}--dports {low},{}", (low + 2) % 8),
-        3 => " -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN".to_owned(),
-        4 => format!(" -p icmp -m icmp {not}--icmp-type {}", random.pick(&["8", "3/1", "any"]))
-            .replace("! --icmp-type any", "--icmp-type 8"),
-        5 => format!(" {not}-p 47"),
-        _ => String::new(),
+    let (protocol, module) = match random.below(8) {
+        0 => (" -p tcp", format!(" -m tcp {not}--dport {low}")),
+        1 => (" -p udp", format!(" -m udp {not}--sport {low}:{}", low + random.below(4))),
+        2 => (" -p tcp", format!(" -m multiport {not}--dports {low},{}", (low + 2) % 8)),
+        3 => (" -p tcp", " -m tcp --tcp-flags FIN,SYN,RST,ACK SYN".to_owned()),
+        4 => {
+            let kind = random.pick(&["8", "3/1", "any"]);
+            let not = if kind == "any" { "" } else { not };
+            (" -p icmp", format!(" -m icmp {not}--icmp-type {kind}"))
+        }
+        5 if not.is_empty() => (" -p 47", String::new()),
+        5 => (" ! -p 47", String::new()),
+        _ => ("", String::new()),
+    };
+    modules.extend((!module.is_empty()).then_some(module));
+    // It counts what the matches before it have let through.
+    for _ in 0..random.below(8).saturating_sub(5) {
+        let at = random.below(modules.len() as u64 + 1) as usize;
+        let rate = random.pick(&["1/sec", "3/min", "100/sec", "6/min", "40/hour", "30/day"]);
+        modules.insert(at, format!(" -m limit --limit {rate} --limit-burst {}", 1 + random.below(4)));
     }
+    format!("{header}{protocol}{}", modules.concat())
 }
 
 /// A dump of three tables, with chains that jump to one another.

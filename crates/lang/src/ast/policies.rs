@@ -38,6 +38,8 @@ pub struct RulesFile {
     pub options: Vec<FileOption>,
     /// The file among those of the program, and its text, if it could be read.
     pub text: Option<(FileId, String)>,
+    /// The limits of its rules, in the order in which they are read.
+    pub limits: Vec<RuleLimit>,
     /// The whole property.
     pub span: Span,
 }
@@ -121,7 +123,7 @@ pub struct DeclaredRule {
 pub struct RuleLimit {
     /// How many tokens arrive in the time.
     pub rate: Expr,
-    /// The time: a word of [`RATE_TIMES`] and its seconds.
+    /// The time: a word of [`RATE_TIMES`] and its seconds; in a file it may be one without a word.
     pub time: (&'static str, u32),
     /// Tokens are bytes of packets, not packets.
     pub bytes: bool,

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::ir::{Answer, BytePattern, Entry, EntryFile, FileOptions, Match, TableKind, prefix_mask};
 use crate::limits::WIDEST_PREFIX_KEY;
 use crate::source::Span;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Formats of files with entries, besides the language's own.
 pub const FORMATS: [&str; 7] = ["routes", "mrt", "classbench", "iptables", "nft", "snort", "literals"];
@@ -69,11 +69,12 @@ impl Checker<'_> {
     /// The ports that names of interfaces in a file stand for.
     pub(super) fn bound_interfaces(&mut self, bindings: &[ast::Binding]) -> Vec<(String, u16)> {
         let mut bound: Vec<(String, u16)> = Vec::with_capacity(bindings.len());
+        let mut names = HashSet::new();
         for ast::Binding { interface, port } in bindings {
             let Some(number) = self.constant(port, &Type::Port) else { continue };
             if number == 0 {
                 self.error("E0535", "there is no port 0", port.span, "ports are numbered from 1");
-            } else if bound.iter().any(|(known, _)| *known == interface.text) {
+            } else if !names.insert(&interface.text) {
                 let headline = format!("the interface `{}` is bound twice", interface.text);
                 self.error("E0535", headline, interface.span, "it has a port already");
             } else {

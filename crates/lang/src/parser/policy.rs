@@ -166,7 +166,7 @@ impl Parser<'_> {
         }
         let format = self.name("A format", "behind `as`")?;
         let options = self.file_options()?;
-        Ok(RulesFile { path, format, options, text: None, span: self.since(start) })
+        Ok(RulesFile { path, format, options, text: None, limits: Vec::new(), span: self.since(start) })
     }
 
     fn policy_rule(&mut self) -> Parsed<DeclaredRule> {

@@ -5,6 +5,7 @@ use crate::ast::{self, Item};
 use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::{LONGEST_PROGRAM, MOST_FILES};
+use crate::rules_file::RulesFileReader;
 use crate::source::{FileId, Sources, Span};
 use crate::{parser, standard};
 use std::collections::{BTreeMap, HashSet};
@@ -28,6 +29,7 @@ pub(super) fn modules(
     main: ast::File,
     sources: &mut Sources,
     load: &dyn Fn(&str) -> Option<String>,
+    reader: Option<RulesFileReader>,
     diagnostics: &mut Findings,
 ) -> Vec<ast::File> {
     let mut loader = Loader {
@@ -58,7 +60,7 @@ pub(super) fn modules(
     circles::report(&loaded, diagnostics);
     let imports = loaded.values().map(|module| module.import).collect::<Vec<Span>>();
     let mut files = taken_in(main, loaded);
-    policies::load_rules(&mut files, sources, load, diagnostics);
+    policies::load_rules(&mut files, sources, load, reader, diagnostics);
     policies::write_out(&mut files);
     reached::leave_out_others(&mut files);
     externs::settle(&mut files, &imports, diagnostics);

@@ -10,10 +10,12 @@
 use super::modules::{is_full, one_too_many};
 use crate::ast::*;
 use crate::check::policies::{
-    BELOW, KeepReach, RowAction, asks_again, has_limits, presence_of, rates_of, reject_number, table_of,
+    BELOW, KeepReach, RowAction, asks_again, has_limits, limits_in, presence_of, rates_of, reject_number,
+    table_of,
 };
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::limits::MOST_POLICY_ROUNDS;
+use crate::rules_file::RulesFileReader;
 use crate::source::{Sources, Span};
 use tables::meter::Colour;
 
@@ -37,6 +39,7 @@ pub(super) fn load_rules(
     files: &mut [File],
     sources: &mut Sources,
     load: &dyn Fn(&str) -> Option<String>,
+    reader: Option<RulesFileReader>,
     diagnostics: &mut Findings,
 ) {
     for item in files.iter_mut().flat_map(|file| &mut file.items) {
@@ -67,6 +70,7 @@ pub(super) fn load_rules(
                 diagnostics.report(fault.help(NAME_TEXT));
             }
         }
+        file.limits = reader.map_or_else(Vec::new, |reader| limits_in(file, reader));
     }
 }
 

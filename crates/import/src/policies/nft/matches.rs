@@ -8,15 +8,17 @@ use super::fields::{
     Context, Fields, Left, Reads, code_point, congestion, plain_number, state_bit, state_bits, values_of,
 };
 use super::headers::extension_bit;
+use super::limits::MET_BY_FRAGMENTS;
 use super::ruleset::Families;
 use crate::address::host_mask;
 use crate::conditions::Interfaces;
 use crate::nft::operands::{self, Refusal, Sets, ends, is_fragment_offset, is_not, is_order, names};
 use crate::nft::value;
+use crate::rates::ONE_PACKET;
 use crate::region::Set;
 use crate::ruleset::Part;
 use crate::text::shown;
-use policy::{HookPoint, Memory, PacketField, RuleCondition, RulePlace, State, Values};
+use policy::{HookPoint, Memory, PacketField, RuleCondition, RulePlace, RuleRate, State, Values};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -42,17 +44,51 @@ pub(super) struct Matcher {
     pub(super) fields: Fields,
     /// For IPv4 and IPv6, whether connections are followed.
     pub(super) followed: [bool; 2],
-    pub(super) memories: Vec<Memory>,
+    /// Whether a rule asks for a header where later fragments may come, which have none.
+    pub(super) unsure_of_fragments: bool,
+    memories: Vec<Memory>,
+    /// Those to which later fragments may come.
+    met_by_fragments: Vec<usize>,
 }
 
 impl Matcher {
     pub(super) fn new(interfaces: Interfaces, followed: [bool; 2]) -> Self {
-        Self { fields: Fields::new(interfaces), followed, memories: Vec::new() }
+        Self {
+            fields: Fields::new(interfaces),
+            followed,
+            unsure_of_fragments: false,
+            memories: Vec::new(),
+            met_by_fragments: Vec::new(),
+        }
     }
 
-    /// A condition that depends on earlier packets.
+    /// What depends on earlier packets.
+    pub(super) fn into_memories(mut self) -> Vec<Memory> {
+        if self.unsure_of_fragments {
+            for memory in self.met_by_fragments {
+                if let rate @ Ok(_) = &mut self.memories[memory].rate {
+                    *rate = Err(MET_BY_FRAGMENTS.into());
+                }
+            }
+        }
+        self.memories
+    }
+
+    /// A condition that depends on earlier packets otherwise than by a rate.
     pub(super) fn remembered(&mut self, text: &str, place: RulePlace) -> RuleCondition {
-        self.memories.push(Memory { place, text: Arc::from(text) });
+        self.limited(text, place, Err(ONE_PACKET.into()), false)
+    }
+
+    /// A condition that depends on earlier packets, and whether later fragments may come to it.
+    pub(super) fn limited(
+        &mut self,
+        text: &str,
+        place: RulePlace,
+        rate: Result<RuleRate, Arc<str>>,
+        met_by_fragments: bool,
+    ) -> RuleCondition {
+        self.met_by_fragments.extend(met_by_fragments.then_some(self.memories.len()));
+        self.memories.push(Memory { place, text: Arc::from(text), rate });
         RuleCondition::Remembered(self.memories.len() - 1)
     }
 

@@ -10,12 +10,14 @@
 
 use super::conditions::{all, any, has_ports, names, needs, values};
 use super::fields::Context;
+use super::limits;
 use super::matches::{Asked, Matcher};
 use super::ruleset::{Families, Reached, Rule, Ruleset, Ways, not_translated};
 use crate::ImportError;
 use crate::nft::document::Source;
 use crate::nft::hooks::TRANSLATIONS;
 use crate::nft::operands::{self, Refusal, plain};
+use crate::rates::ONE_PACKET;
 use crate::text::shown;
 use policy::{PacketField, PolicyRule, Reject, RuleAction, RuleCondition, RulePlace, Unreachable, Values};
 use serde_json::Value;
@@ -117,7 +119,9 @@ impl Reader<'_> {
             }
             "limit" | "quota" | "meter" | "set" | "map" | "ct count" => {
                 self.before_condition()?;
-                let remembered = self.matcher.remembered(raw.get(), self.context.place);
+                let rate = if kind == "limit" { limits::rate(body)? } else { Err(ONE_PACKET.into()) };
+                let seen = self.sees_fragments();
+                let remembered = self.matcher.limited(raw.get(), self.context.place, rate, seen);
                 self.conditions.push(remembered);
                 self.remembers = true;
             }
@@ -161,6 +165,7 @@ impl Reader<'_> {
         self.any_ports |= asked.any_ports;
         self.remembers |= asked.remembers;
         self.header |= asked.of_fragments.is_some();
+        self.matcher.unsure_of_fragments |= asked.of_fragments.is_some() && self.sees_fragments();
         self.of_fragments.push(asked.of_fragments.unwrap_or_else(|| asked.condition.clone()));
         self.conditions.push(asked.condition);
     }
@@ -241,14 +246,18 @@ impl Reader<'_> {
         self.matcher.followed.map(|followed| followed && !early)
     }
 
-    fn blocks_fragments(&self, action: RuleAction) -> bool {
+    /// Whether later fragments may come to rules of this chain.
+    fn sees_fragments(&self) -> bool {
         let [v4, v6] = self.followed();
-        let sees = match self.context.families {
+        match self.context.families {
             Families::V4 => !v4,
             Families::V6 => !v6,
             Families::Both => !v4 || !v6,
-        };
-        if !self.header || !sees {
+        }
+    }
+
+    fn blocks_fragments(&self, action: RuleAction) -> bool {
+        if !self.header || !self.sees_fragments() {
             return false;
         }
         match action {

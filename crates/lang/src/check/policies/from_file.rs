@@ -12,7 +12,8 @@ use super::read_rules::Places;
 use super::region::Region;
 use super::unroll::{Effect, Listed, UnrollFault, unroll};
 use super::{
-    CheckedAction, CheckedGroup, CheckedRule, Decided, KeepReach, KeyColumn, POINTS, RowAction, table_of,
+    CheckedAction, CheckedGroup, CheckedLimit, CheckedRule, Decided, KeepReach, KeyColumn, POINTS, RowAction,
+    limits_of_file, rated, rates_of, table_of,
 };
 use crate::ast::{self, RulesFile};
 use crate::check::Checker;
@@ -20,10 +21,10 @@ use crate::diagnostic::Diagnostic;
 use crate::limits::{LARGEST_POLICY, MOST_POLICY_ROWS};
 use crate::source::Span;
 use policy::{
-    Hook, HookPoint, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition, RulePlace, State,
-    Values,
+    Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,
+    RulePlace, State, Values,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What is told once, at the first line that needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,8 +42,14 @@ struct Target<'p> {
     fields: FieldColumns,
     /// How many parts a key has for columns.
     width: usize,
+    /// The number of the limit of each condition on earlier packets that is a rate and that no rule has asked
+    /// yet.
+    limits: HashMap<usize, u32>,
     told: HashSet<Lack>,
 }
+
+/// What a rule asks: its limits one after the other, and the packets that it matches if they let it.
+type AskedByRule = (Vec<CheckedLimit>, Vec<Region>);
 
 impl<'a> Checker<'a> {
     /// Fills the tables of a policy from the rules of a file.
@@ -75,8 +82,9 @@ impl<'a> Checker<'a> {
             }
         };
         let Some((policy, places)) = self.read_rules(file) else { return };
+        let Some(limits) = self.numbers_of_limits(declaration, file, &policy, &places) else { return };
         let told = HashSet::new();
-        let mut target = Target { declaration, places, fields, width, told };
+        let mut target = Target { declaration, places, fields, width, limits, told };
         // What happens to packets if somebody takes the default away from outside.
         self.needs(&mut target, RowAction::Block, file.span, "a policy from a file");
         self.asks_everywhere(&target, &policy);
@@ -91,6 +99,35 @@ impl<'a> Checker<'a> {
             let model = self.model_from_file(declaration, (policy, *from), columns);
             self.program.policies.push(model);
         }
+    }
+
+    /// The numbers of the limits of a file, by its conditions on earlier packets; reports one rate too many.
+    fn numbers_of_limits(
+        &mut self,
+        declaration: &ast::PolicyDeclaration,
+        file: &RulesFile,
+        policy: &Policy,
+        places: &Places<'_>,
+    ) -> Option<HashMap<usize, u32>> {
+        // The meters were declared before the ports were known that interfaces stand for.
+        if limits_of_file(policy, places) != file.limits {
+            let headline = "the limits of the file depend on the ports that its interfaces have";
+            self.error("E0575", headline, file.span, "their number must be the same for all ports");
+            return None;
+        }
+        let rates = rates_of(declaration);
+        let numbers: HashMap<u32, u32> =
+            rates.iter().flat_map(|rate| rate.limits()).map(|(number, limit)| (limit, number)).collect();
+        let mut limits = HashMap::new();
+        for (limit, (memory, asked)) in (1..).zip(rated(policy)) {
+            let Some(number) = numbers.get(&limit) else {
+                let span = places.span(asked.place);
+                self.too_many_rates(span);
+                return None;
+            };
+            limits.insert(memory, *number);
+        }
+        Some(limits)
     }
 
     /// Reports rules at points at which the program does not ask.
@@ -135,59 +172,61 @@ impl<'a> Checker<'a> {
         for (index, group) in policy.groups.iter().enumerate() {
             let mut rules = Vec::new();
             let own = if reached.contains(&index) { &group.rules[..] } else { &[] };
-            for (at, rule) in own.iter().enumerate() {
+            for rule in own {
                 let span = target.places.span(rule.place);
-                let Some(regions) = self.regions_of(target, policy, rule, span, &mut work) else {
+                let Some((limits, regions)) =
+                    self.asked_by(target, policy, (rule, group.order), span, &mut work)
+                else {
                     continue;
                 };
                 if rule.log {
                     self.needs(target, RowAction::Log, span, "this rule");
                 }
-                let checked = |log, action, regions| CheckedRule {
-                    number: rule.place.line,
-                    limit: None,
-                    log,
-                    action,
-                    decides_at_once: rule.decides_at_once,
-                    regions,
-                    span,
-                };
                 let action = match rule.action {
                     RuleAction::Jump(to) => CheckedAction::Jump(to),
-                    RuleAction::Goto(to) => {
-                        let regions = regions.clone();
-                        rules.push(checked(rule.log, CheckedAction::Jump(to), regions));
-                        if at + 1 == group.rules.len() {
-                            continue;
-                        }
-                        CheckedAction::Return
-                    }
+                    RuleAction::Goto(to) => CheckedAction::Goto(to),
                     RuleAction::Return => CheckedAction::Return,
                     RuleAction::Continue => CheckedAction::Continue,
                     decides => CheckedAction::Decide(decided(decides)),
                 };
-                let log = rule.log && !matches!(rule.action, RuleAction::Goto(_));
-                rules.push(checked(log, action, regions));
+                let (number, &PolicyRule { log, decides_at_once, .. }) = (rule.place.line, rule);
+                rules.push(CheckedRule { number, limits, log, action, decides_at_once, regions, span });
             }
             groups.push(CheckedGroup { order: group.order, rules });
         }
         groups
     }
 
-    /// The packets that a rule matches.
-    fn regions_of(
+    /// What a rule asks. A limit counts the packets that what stands before it has let through.
+    fn asked_by(
         &mut self,
         target: &mut Target<'_>,
         policy: &Policy,
-        rule: &PolicyRule,
+        (rule, order): (&PolicyRule, MatchOrder),
         span: Span,
         work: &mut usize,
-    ) -> Option<Vec<Region>> {
-        let every = vec![vec![None; target.width]];
-        match target.fields.narrowed(every, &rule.condition, true, work) {
-            Ok(regions) => Some(regions),
-            Err(fault) => self.no_regions(target, policy, fault, span),
+    ) -> Option<AskedByRule> {
+        let (mut limits, mut regions) = (Vec::new(), vec![vec![None; target.width]]);
+        let mut parts = vec![&rule.condition];
+        while let Some(part) = parts.pop() {
+            if let RuleCondition::All(more) = part {
+                parts.extend(more.iter().rev());
+                continue;
+            }
+            if let RuleCondition::Remembered(memory) = part
+                && order == MatchOrder::First
+                && let Ok(rate) = &policy.memories[*memory].rate
+                && let Some(number) = target.limits.remove(memory)
+            {
+                limits.push(CheckedLimit { number, over: rate.over, regions: regions.clone() });
+                continue;
+            }
+            regions = match target.fields.narrowed(regions, part, true, work) {
+                Ok(regions) => regions,
+                Err(fault) => return self.no_regions(target, policy, fault, span),
+            };
         }
+        Some((limits, regions))
     }
 
     fn no_regions<T>(
@@ -206,7 +245,10 @@ impl<'a> Checker<'a> {
                 let memory = &policy.memories[memory];
                 let headline = format!("`{}` depends on earlier packets", memory.text);
                 let span = target.places.span(memory.place);
-                let label = "a row of a table compares one packet";
+                let label = memory.rate.as_ref().map_or_else(
+                    |why| why.to_string(),
+                    |_| "a limit is asked by itself, once, and where the first rule decides".to_owned(),
+                );
                 let fault = Diagnostic::error("E0575", headline, span, label);
                 let help = "take the rule out of the file, and limit packets in the program, by a meter";
                 self.report(fault.help(help));
@@ -318,6 +360,9 @@ impl<'a> Checker<'a> {
             for mut listed in own {
                 listed.effect = match listed.effect {
                     Effect::Leave(to) => Effect::Leave(begin + to),
+                    Effect::Limit { number, over, next } => {
+                        Effect::Limit { number, over, next: begin + next }
+                    }
                     Effect::Decide(Decided { action: RowAction::Pass, .. }) if !last => Effect::Leave(behind),
                     Effect::Decide(Decided { action: RowAction::Keep, .. })
                         if !last && remembers != Remembers::Kept =>

@@ -23,7 +23,9 @@ use crate::source::Span;
 use conditions::{ColumnPlace, ConditionFault};
 pub(crate) use model::POINTS;
 use policy::{MAPPED, MatchOrder, Reject, Values};
-pub(crate) use rates::rates_of;
+pub(crate) use rates::{limits_of, rates_of};
+use rates::{limits_of_file, rated};
+pub(crate) use read_rules::limits_in;
 use region::{Region, part_of_row};
 use std::collections::HashMap;
 use unroll::{Effect, Listed, UnrollFault, unroll};
@@ -100,20 +102,15 @@ pub(crate) fn table_of(policy: &ast::PolicyDeclaration, hook: &ast::PolicyHook) 
 pub(crate) fn asks_again(policy: &ast::PolicyDeclaration) -> bool {
     // What a file says must not change the shape of a table, so that a change of the file keeps the counts.
     policy.file.is_some()
+        || has_limits(policy)
         || policy.groups.iter().flat_map(|group| &group.rules).any(|rule| {
-            rule.log
-                || has_limit(rule)
-                || matches!(rule.action, ast::DeclaredAction::Return | ast::DeclaredAction::Continue)
+            rule.log || matches!(rule.action, ast::DeclaredAction::Return | ast::DeclaredAction::Continue)
         })
 }
 
 /// Whether a rule of the policy has a limit: then rows say which, and where packets beyond it go on.
 pub(crate) fn has_limits(policy: &ast::PolicyDeclaration) -> bool {
-    policy.groups.iter().flat_map(|group| &group.rules).any(has_limit)
-}
-
-fn has_limit(rule: &ast::DeclaredRule) -> bool {
-    rule.limit.is_some()
+    limits_of(policy).next().is_some()
 }
 
 /// The number of what a sender is told, in the enum `reject_kind`: codes of ICMP from 256 on, of ICMPv6 from
@@ -148,8 +145,8 @@ struct CheckedGroup {
 struct CheckedRule {
     /// From 1, in the order of the policy's text.
     number: u32,
-    /// The number of its limit, from 0 through the policy.
-    limit: Option<u32>,
+    /// The limits that it asks one after the other.
+    limits: Vec<CheckedLimit>,
     log: bool,
     action: CheckedAction,
     decides_at_once: bool,
@@ -158,11 +155,23 @@ struct CheckedRule {
     span: Span,
 }
 
+/// A limit of a rule.
+#[derive(Clone, Debug)]
+struct CheckedLimit {
+    /// Its number, from 0 through the policy.
+    number: u32,
+    /// Whether the rule is about packets beyond it.
+    over: bool,
+    /// The packets that it counts.
+    regions: Vec<Region>,
+}
+
 /// What a rule does.
 #[derive(Clone, Copy, Debug)]
 enum CheckedAction {
     Decide(Decided),
     Jump(usize),
+    Goto(usize),
     Return,
     Continue,
 }
@@ -270,7 +279,12 @@ impl<'a> Checker<'a> {
                 let place = (number, &columns[..], width);
                 let limit = self.rule_limit(group, rule, number, &limits);
                 let checked = self.policy_rule(policy, rule, place, &names, &mut work);
-                rules.extend(checked.map(|checked| CheckedRule { limit, ..checked }));
+                rules.extend(checked.map(|mut checked| {
+                    let regions = || checked.regions.clone();
+                    let limited = |number| CheckedLimit { number, over: false, regions: regions() };
+                    checked.limits = limit.map(limited).into_iter().collect();
+                    checked
+                }));
             }
             groups.push(CheckedGroup { order: group.order, rules });
         }
@@ -324,7 +338,7 @@ impl<'a> Checker<'a> {
             regions = self.narrowed(&regions, condition, columns, work)?;
         }
         let &ast::DeclaredRule { log, decides_at_once, span, .. } = rule;
-        Some(CheckedRule { number, limit: None, log, action, decides_at_once, regions, span })
+        Some(CheckedRule { number, limits: Vec::new(), log, action, decides_at_once, regions, span })
     }
 
     /// The number of a rule's limit; reports one that has no exact meaning, and one rate too many.
@@ -352,10 +366,14 @@ impl<'a> Checker<'a> {
         }
         let known = limits.get(&number).copied();
         if known.is_none() {
-            let headline = format!("the limits of a policy have {MOST_POLICY_RATES} different rates at most");
-            self.error("E0565", headline, limit.span, "one too many");
+            self.too_many_rates(limit.span);
         }
         known
+    }
+
+    fn too_many_rates(&mut self, span: Span) {
+        let headline = format!("the limits of a policy have {MOST_POLICY_RATES} different rates at most");
+        self.error("E0565", headline, span, "one too many");
     }
 
     /// The packets of these regions for which a condition holds.
@@ -499,8 +517,10 @@ impl<'a> Checker<'a> {
                 Effect::Leave(next) => {
                     shape.row(goes_on(RowAction::Return), *rule, priority(next - 1), [0, 0])
                 }
-                Effect::Limit(limit, next) => {
-                    shape.row(goes_on(RowAction::Limit), *rule, priority(at), [priority(next - 1), limit])
+                Effect::Limit { number, over, next } => {
+                    let (here, behind) = (priority(at), priority(next - 1));
+                    let (within, beyond) = if over { (behind, here) } else { (here, behind) };
+                    shape.row(goes_on(RowAction::Limit), *rule, within, [beyond, number])
                 }
             };
             for region in regions {

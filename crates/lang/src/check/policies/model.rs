@@ -2,7 +2,7 @@
 
 use super::super::Checker;
 use super::super::types::Type;
-use super::{KeyColumn, table_of};
+use super::{KeyColumn, limits_of, rated, rates_of, table_of};
 use crate::ast::{self, DeclaredAction, RuleDecision};
 use crate::policy_model::{CheckedPolicy, ModelField, family};
 use crate::source::{FileId, Span};
@@ -38,7 +38,8 @@ impl Checker<'_> {
             hooks: declared.hooks.iter().map(|hook| hook.span).collect(),
             tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
             from: None,
-            numbered: numbered(&declared.groups),
+            numbered: declared.groups.iter().flat_map(|group| &group.rules).map(|rule| rule.span).collect(),
+            limits: memories_of_limits(declared, &(0..limits_of(declared).count()).collect::<Vec<usize>>()),
             outcomes: outcomes(declared),
         };
         let points = declared.hooks.iter().filter_map(point).collect::<Vec<HookPoint>>();
@@ -72,6 +73,7 @@ impl Checker<'_> {
         let is_field = |column: &&KeyColumn<'_>| PacketField::ALL.iter().any(|it| it.name() == column.name);
         let fields =
             columns.iter().filter(is_field).map(|column| self.model_field(column, &points).map(drop));
+        let limits = memories_of_limits(declared, &rated(&policy).map(|(at, _)| at).collect::<Vec<usize>>());
         CheckedPolicy {
             span: declared.span,
             name: declared.name.text.clone(),
@@ -84,6 +86,7 @@ impl Checker<'_> {
             tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
             from: Some(from),
             numbered: Vec::new(),
+            limits,
             outcomes: outcomes(declared),
         }
     }
@@ -106,7 +109,8 @@ impl Checker<'_> {
                 if let Some(limit) = &rule.limit {
                     conditions.push(RuleCondition::Remembered(policy.memories.len()));
                     let text = limit_text(limit).into();
-                    policy.memories.push(Memory { place: RulePlace::default(), text });
+                    let rate = Err("a meter of the program".into());
+                    policy.memories.push(Memory { place: RulePlace::default(), text, rate });
                 }
                 rules.push(PolicyRule {
                     place: RulePlace::default(),
@@ -218,9 +222,14 @@ impl Checker<'_> {
     }
 }
 
-/// The places of all rules in the order of the text, each with whether it has a limit.
-fn numbered(groups: &[ast::PolicyGroup]) -> Vec<(Span, bool)> {
-    groups.iter().flat_map(|group| &group.rules).map(|rule| (rule.span, rule.limit.is_some())).collect()
+/// The memories of limits by the numbers of these. `memories` are those of the limits in the order of the
+/// text.
+fn memories_of_limits(declared: &ast::PolicyDeclaration, memories: &[usize]) -> Vec<usize> {
+    let by_rule: HashMap<u32, usize> =
+        limits_of(declared).map(|(rule, _)| rule).zip(memories.iter().copied()).collect();
+    let numbered = rates_of(declared);
+    let rules = numbered.iter().flat_map(|rate| &rate.rules);
+    rules.filter_map(|rule| by_rule.get(rule).copied()).collect()
 }
 
 fn outcomes(declared: &ast::PolicyDeclaration) -> Vec<String> {

@@ -1,11 +1,16 @@
-//! Has the file read that a policy takes its rules from, and finds the places of its lines.
+//! Has the file read that a policy takes its rules from, for its limits and for its rules, and finds the
+//! places of its lines.
 
-use crate::ast::{FileOption, RulesFile, TableText};
+use super::rates::limits_of_file;
+use crate::ast::{FileOption, Name, RuleLimit, RulesFile, TableText};
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::rules_file::{FORMATS, RulesFileOptions, UnreadableLine};
+use crate::rules_file::{FORMATS, RulesFileOptions, RulesFileReader, UnreadableLine};
 use crate::source::{FileId, Span};
 use policy::{Policy, RulePlace};
+
+/// The last port that an interface of a file is given before its own is known.
+const LAST_PORT: u16 = u16::MAX - 1;
 
 impl<'a> Checker<'a> {
     /// Has the file read; reports what cannot be kept.
@@ -31,80 +36,136 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn rules_file_options(&mut self, file: &RulesFile) -> Option<RulesFileOptions> {
-        let format = file.format.text.clone();
-        if !FORMATS.contains(&format.as_str()) {
-            self.unknown("format of rules", &format, file.format.span, FORMATS.into_iter());
-            return None;
+    /// How the file is to be read; reports what is said of it and cannot be.
+    fn rules_file_options(&mut self, file: &'a RulesFile) -> Option<RulesFileOptions> {
+        let bindings = file.options.iter().find_map(|option| match option {
+            FileOption::Interfaces(bindings, _) => Some(&bindings[..]),
+            _ => None,
+        });
+        let interfaces = self.bound_interfaces(bindings.unwrap_or_default());
+        let (options, faults) = options_of(file, interfaces);
+        let known = !faults.iter().any(|fault| matches!(fault, OptionFault::Format));
+        for fault in faults {
+            self.option_fault(file, &fault);
         }
-        let mut read = RulesFileOptions { format, ..RulesFileOptions::default() };
-        for (index, option) in file.options.iter().enumerate() {
-            let word = option.word();
-            if file.options[..index].iter().any(|before| before.word() == word) {
-                let headline = format!("`{word}` is said twice");
-                self.error("E0537", headline, option.span(), "it is said before");
-                continue;
-            }
-            match option {
-                FileOption::Family(name) if read.format == "iptables" => match name.text.as_str() {
-                    "ip4" => read.family = Some(4),
-                    "ip6" => read.family = Some(6),
-                    other => self.unknown("family", other, name.span, ["ip4", "ip6"].into_iter()),
-                },
-                FileOption::SkipTitle(_) if read.format == "npf" => read.skip_title = true,
-                FileOption::SkipNat(_) if read.format == "iptables" => read.skip_nat = true,
-                FileOption::Tables(tables, _) if matches!(read.format.as_str(), "npf" | "pf") => {
-                    read.tables = self.table_texts(tables);
-                }
-                FileOption::Interfaces(bindings, _) => read.interfaces = self.bound_interfaces(bindings),
-                other => {
-                    let headline = format!("a policy from a file of this format has no `{word}`");
-                    let label = match other {
-                        FileOption::Family(_) => "only `iptables` has, whose files are about one family",
-                        FileOption::SkipTitle(_) => "only `npf` has",
-                        FileOption::SkipNat(_) => "only `iptables` has, whose dumps have a table `nat`",
-                        FileOption::Tables(..) => {
-                            "only `npf` and `pf` have, whose tables may stand elsewhere"
-                        }
-                        _ => "a policy is the whole file",
-                    };
-                    self.error("E0537", headline, other.span(), label);
-                }
-            }
-        }
-        Some(read)
+        known.then_some(options)
     }
 
-    /// The tables whose addresses stand outside of the file, with their texts.
-    fn table_texts(&mut self, tables: &[TableText]) -> Vec<(String, String)> {
-        let mut texts: Vec<(String, String)> = Vec::with_capacity(tables.len());
-        for TableText { name, text, .. } in tables {
-            if texts.iter().any(|(known, _)| *known == name.text) {
+    fn option_fault(&mut self, file: &RulesFile, fault: &OptionFault<'_>) {
+        match *fault {
+            OptionFault::Format => {
+                self.unknown("format of rules", &file.format.text, file.format.span, FORMATS.into_iter());
+            }
+            OptionFault::Twice(option) => {
+                let headline = format!("`{}` is said twice", option.word());
+                self.error("E0537", headline, option.span(), "it is said before");
+            }
+            OptionFault::Family(name) => {
+                self.unknown("family", &name.text, name.span, ["ip4", "ip6"].into_iter());
+            }
+            OptionFault::Foreign(option) => {
+                let headline = format!("a policy from a file of this format has no `{}`", option.word());
+                let label = match option {
+                    FileOption::Family(_) => "only `iptables` has, whose files are about one family",
+                    FileOption::SkipTitle(_) => "only `npf` has",
+                    FileOption::SkipNat(_) => "only `iptables` has, whose dumps have a table `nat`",
+                    FileOption::Tables(..) => "only `npf` and `pf` have, whose tables may stand elsewhere",
+                    _ => "a policy is the whole file",
+                };
+                self.error("E0537", headline, option.span(), label);
+            }
+            OptionFault::Table(name) => {
                 let headline = format!("the table `{}` has two files", name.text);
                 self.error("E0583", headline, name.span, "it has one already");
             }
-            // That a file cannot be loaded is told where it is loaded.
-            texts.extend(text.clone().map(|text| (name.text.clone(), text)));
         }
-        texts
     }
 }
 
+/// What is said of a file and cannot be.
+pub(crate) enum OptionFault<'a> {
+    Format,
+    Twice(&'a FileOption),
+    Family(&'a Name),
+    /// An option of another format.
+    Foreign(&'a FileOption),
+    /// A table with two files.
+    Table(&'a Name),
+}
+
+/// How a file is to be read, with these ports of its interfaces.
+pub(crate) fn options_of(
+    file: &RulesFile,
+    interfaces: Vec<(String, u16)>,
+) -> (RulesFileOptions, Vec<OptionFault<'_>>) {
+    let format = file.format.text.clone();
+    let mut faults = Vec::new();
+    let mut read = RulesFileOptions { format, interfaces, ..RulesFileOptions::default() };
+    if !FORMATS.contains(&read.format.as_str()) {
+        return (read, vec![OptionFault::Format]);
+    }
+    for (index, option) in file.options.iter().enumerate() {
+        if file.options[..index].iter().any(|before| before.word() == option.word()) {
+            faults.push(OptionFault::Twice(option));
+            continue;
+        }
+        match option {
+            FileOption::Family(name) if read.format == "iptables" => match name.text.as_str() {
+                "ip4" => read.family = Some(4),
+                "ip6" => read.family = Some(6),
+                _ => faults.push(OptionFault::Family(name)),
+            },
+            FileOption::SkipTitle(_) if read.format == "npf" => read.skip_title = true,
+            FileOption::SkipNat(_) if read.format == "iptables" => read.skip_nat = true,
+            FileOption::Tables(tables, _) if matches!(read.format.as_str(), "npf" | "pf") => {
+                for TableText { name, text, .. } in tables {
+                    if read.tables.iter().any(|(known, _)| *known == name.text) {
+                        faults.push(OptionFault::Table(name));
+                    }
+                    // That a file cannot be loaded is told where it is loaded.
+                    read.tables.extend(text.clone().map(|text| (name.text.clone(), text)));
+                }
+            }
+            FileOption::Interfaces(..) => {}
+            other => faults.push(OptionFault::Foreign(other)),
+        }
+    }
+    (read, faults)
+}
+
+/// The limits of the rules of a file, for which meters are declared before the ports are known that its
+/// interfaces stand for. None where anything is wrong: the checker reads the file again, and tells.
+pub(crate) fn limits_in(file: &RulesFile, RulesFileReader(read): RulesFileReader) -> Vec<RuleLimit> {
+    let Some((id, text)) = &file.text else { return Vec::new() };
+    let names = file.options.iter().filter_map(|option| match option {
+        FileOption::Interfaces(bindings, _) => Some(bindings),
+        _ => None,
+    });
+    // Beyond the last port the ports begin anew: limits do not depend on them.
+    let ports = (1..=LAST_PORT).cycle();
+    let names = names.flatten().map(|binding| binding.interface.text.clone());
+    let (options, faults) = options_of(file, names.zip(ports).collect());
+    if !faults.is_empty() {
+        return Vec::new();
+    }
+    read(text, &options).map_or_else(|_| Vec::new(), |policy| limits_of_file(&policy, &Places::of(*id, text)))
+}
+
 /// Where lines of a file stand in its text.
-pub(super) struct Places<'t> {
+pub(crate) struct Places<'t> {
     file: FileId,
     text: &'t str,
     begins: Vec<usize>,
 }
 
 impl<'t> Places<'t> {
-    fn of(file: FileId, text: &'t str) -> Places<'t> {
+    pub(crate) fn of(file: FileId, text: &'t str) -> Places<'t> {
         let begins = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Places { file, text, begins }
     }
 
     /// The rest of the line from a place on.
-    pub(super) fn span(&self, place: RulePlace) -> Span {
+    pub(crate) fn span(&self, place: RulePlace) -> Span {
         let line = (place.line as usize).saturating_sub(1).min(self.begins.len() - 1);
         let end = self.begins.get(line + 1).map_or(self.text.len(), |next| next - 1);
         let mut start = (self.begins[line] + (place.column as usize).saturating_sub(1)).min(end);

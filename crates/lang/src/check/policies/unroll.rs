@@ -13,14 +13,15 @@
 //!                                                                    4 pass (proto 6), 5 pass
 //! ```
 //!
-//! A rule with a limit has a row before all that it stands for. It is refused where what it stands for is in
-//! the second part: only there is known whether the rule is asked at all.
+//! A rule with a limit has a row before all that it stands for, also where the rest of the rule matches
+//! nothing on this way into its group: its bucket serves all ways. It is refused where what it stands for is
+//! in the second part: only there is known whether the rule is asked at all.
 //!
 //! A return leads behind the rules of its group. In the second part it leads there from the first of the
 //! rules that it passes over.
 
 use super::region::{RangeUnderMask, Region, meet};
-use super::{CheckedAction, CheckedGroup, CheckedRule, Decided};
+use super::{CheckedAction, CheckedGroup, CheckedLimit, CheckedRule, Decided};
 use crate::limits::{DEEPEST_POLICY, LARGEST_POLICY};
 use crate::source::Span;
 use policy::MatchOrder;
@@ -49,9 +50,9 @@ pub(super) enum Effect {
     Count,
     /// The packet goes on with the rule at this place of the list.
     Leave(usize),
-    /// The packet goes on behind it if it keeps to the limit of this number, and otherwise with the rule at
-    /// this place of the list.
-    Limit(u32, usize),
+    /// The packet goes on behind it if it keeps to the limit of this number, or (`over`) if it does not, and
+    /// otherwise with the rule at this place of the list.
+    Limit { number: u32, over: bool, next: usize },
 }
 
 /// Why the rules of a hook do not become a list, and where.
@@ -119,19 +120,22 @@ impl Walk<'_> {
         let group = &self.groups[index];
         self.way.push(index);
         let (mut later, mut returns) = (Vec::new(), Vec::new());
-        for rule in &group.rules {
-            let regions = self.within(rule, within)?;
-            if regions.is_empty() {
-                continue;
+        for (at, rule) in group.rules.iter().enumerate() {
+            let regions = self.within(&rule.regions, within, rule.span)?;
+            let begin = self.list.len();
+            for &CheckedLimit { number, over, regions: ref counted } in &rule.limits {
+                // Another way into the group may lead further, to the same bucket.
+                let counted = self.within(counted, within, rule.span)?;
+                if !counted.is_empty() {
+                    self.list(rule, counted, Effect::Limit { number, over, next: 0 })?;
+                }
             }
-            let limited = rule.limit.map(|limit| (limit, self.list.len()));
-            if let Some((limit, _)) = limited {
-                self.list(rule, regions.clone(), Effect::Limit(limit, 0))?;
-            }
-            if rule.log {
+            let limited = begin..self.list.len();
+            if rule.log && !regions.is_empty() {
                 self.list(rule, regions.clone(), Effect::Log)?;
             }
             match rule.action {
+                _ if regions.is_empty() => {}
                 CheckedAction::Decide(decided)
                     if rule.decides_at_once || group.order == MatchOrder::First =>
                 {
@@ -140,7 +144,7 @@ impl Walk<'_> {
                 CheckedAction::Decide(decided) => {
                     later.push(Later::Decide(regions, decided, rule.number, rule.span));
                 }
-                CheckedAction::Jump(next) => {
+                CheckedAction::Jump(next) | CheckedAction::Goto(next) => {
                     if self.way.contains(&next) {
                         return Err(UnrollFault::Circle(rule.span));
                     }
@@ -153,17 +157,20 @@ impl Walk<'_> {
                     } else {
                         later.push(Later::Group(behind));
                     }
+                    // Behind the last rule they return anyway.
+                    if matches!(rule.action, CheckedAction::Goto(_)) && at + 1 < group.rules.len() {
+                        self.returns(rule, regions, &mut returns, &mut later)?;
+                    }
                 }
-                CheckedAction::Return => {
-                    returns.push(self.list.len());
-                    self.list(rule, regions.clone(), Effect::Count)?;
-                    later.push(Later::Return(regions, rule.number, rule.span));
-                }
+                CheckedAction::Return => self.returns(rule, regions, &mut returns, &mut later)?,
                 CheckedAction::Continue if rule.log => {}
                 CheckedAction::Continue => self.list(rule, regions, Effect::Count)?,
             }
-            if let Some((limit, at)) = limited {
-                self.list[at].effect = Effect::Limit(limit, self.list.len());
+            let end = self.list.len();
+            for listed in &mut self.list[limited] {
+                if let Effect::Limit { next, .. } = &mut listed.effect {
+                    *next = end;
+                }
             }
         }
         self.way.pop();
@@ -172,14 +179,28 @@ impl Walk<'_> {
         Ok(later)
     }
 
-    /// The packets of `within` that a rule matches.
-    fn within(&mut self, rule: &CheckedRule, within: &[Region]) -> Result<Vec<Region>, UnrollFault> {
+    /// Lists a rule after which packets go on behind its group.
+    fn returns(
+        &mut self,
+        rule: &CheckedRule,
+        regions: Vec<Region>,
+        returns: &mut Vec<usize>,
+        later: &mut Vec<Later>,
+    ) -> Result<(), UnrollFault> {
+        returns.push(self.list.len());
+        self.list(rule, regions.clone(), Effect::Count)?;
+        later.push(Later::Return(regions, rule.number, rule.span));
+        Ok(())
+    }
+
+    /// The packets of `within` that are in one of these regions of the rule at `span`.
+    fn within(&mut self, own: &[Region], within: &[Region], span: Span) -> Result<Vec<Region>, UnrollFault> {
         let mut regions = Vec::new();
-        let pairs = rule.regions.len().saturating_mul(within.len()).max(1);
-        self.work = self.work.checked_sub(pairs).ok_or(UnrollFault::Work(rule.span))?;
+        let pairs = own.len().saturating_mul(within.len()).max(1);
+        self.work = self.work.checked_sub(pairs).ok_or(UnrollFault::Work(span))?;
         for one in within {
-            for other in &rule.regions {
-                let both = meet(one, other).map_err(|RangeUnderMask| UnrollFault::Mask(rule.span))?;
+            for other in own {
+                let both = meet(one, other).map_err(|RangeUnderMask| UnrollFault::Mask(span))?;
                 regions.extend(both);
             }
         }
