@@ -54,8 +54,8 @@ pub use field::{MAPPED, Packet, PacketField, State, Values};
 pub use findings::{PolicyFindings, findings};
 pub use limits::{DEEPEST_JUMPS, MOST_NODES, MOST_RULES, MOST_STEPS};
 pub use model::{
-    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers,
-    RuleAction, RuleCondition, RuleGroup, RulePlace, Unreachable,
+    AskedFamilies, Hook, HookPoint, LOOPBACK, LOOPBACK_NAME, MatchOrder, Memory, Path, Policy, PolicyRule,
+    Reject, Remembers, RuleAction, RuleCondition, RuleGroup, RulePlace, Unreachable,
 };
 pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;

@@ -14,10 +14,10 @@ use super::lists::each;
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::policies::endpoints::{
-    Answers, TCP, UDP, flags_are, flags_word, interface, is, of_family, protocol, with,
+    Answers, LOOPBACK_OF_BSD, TCP, UDP, flags_are, flags_word, interface, is, of_family, protocol, with,
 };
 use crate::policies::words::{FilterWord, Kind, Statement};
-use policy::{PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
+use policy::{LOOPBACK_NAME, PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
 
 /// The interfaces of a rule: one of them, or any but it.
 pub(super) type Interfaces = Vec<(bool, u16)>;
@@ -174,6 +174,14 @@ fn answers(statement: &mut Statement<'_, '_>, reader: &Reader<'_>) -> Result<Doe
     Ok(Does::Unreachable(v4, v6))
 }
 
+/// The port of an interface. `lo` is the group of all loopback interfaces.
+pub(super) fn port_of(word: &FilterWord<'_>, bound: &[(String, u16)]) -> Result<u16, ImportError> {
+    if word.text == LOOPBACK_NAME && bound.iter().all(|(name, _)| name != LOOPBACK_NAME) {
+        return interface(&FilterWord { text: LOOPBACK_OF_BSD, ..*word }, bound);
+    }
+    interface(word, bound)
+}
+
 /// The interfaces behind `on`.
 pub(super) fn on_interfaces<'a>(
     statement: &mut Statement<'_, 'a>,
@@ -184,7 +192,7 @@ pub(super) fn on_interfaces<'a>(
     each(statement, |statement| {
         let not = statement.takes_mark("!");
         let word = statement.name("interface")?;
-        interfaces.push((not, interface(&word, reader.bound)?));
+        interfaces.push((not, port_of(&word, reader.bound)?));
         Ok(())
     })?;
     if interfaces.is_empty() {
