@@ -71,6 +71,14 @@ impl List {
         Some(())
     }
 
+    /// Gives the lines new numbers, in their order.
+    pub(super) fn renumber(&mut self, first: u64, step: u64) {
+        self.numbers.clear();
+        for (place, (_, entry)) in (0..).zip(std::mem::take(&mut self.entries)) {
+            self.insert(first + step * place, entry);
+        }
+    }
+
     /// Takes all away that it has.
     pub(super) fn clear(&mut self) {
         self.entries.clear();

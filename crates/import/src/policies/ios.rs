@@ -32,6 +32,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let interfaces = options.interfaces.clone();
     let mut policy = Policy { interfaces, families: AskedFamilies::Version4, ..Policy::default() };
     let mut refused = configuration.refused;
+    refused.extend(configuration.unclear);
     let mut kept = 0;
     for list in &configuration.lists {
         refused.extend(list.refused.iter().cloned());
@@ -106,7 +107,8 @@ fn rule(
         let what = format!("there is no access list `{}`", shown(&asked.list));
         return Err(error(what, "write the list, or remove the line"));
     };
-    if list.is_empty() {
+    // What a refused line would have been is told there; without it the list denies all.
+    if list.is_empty() && list.refused.is_empty() {
         let what = format!("the access list `{}` has no line", shown(&asked.list));
         return Err(error(what, "IOS lets everything pass then; write `permit ip any any` if that is meant"));
     }
