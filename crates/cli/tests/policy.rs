@@ -219,3 +219,65 @@ fn no_weaker_policy_is_written() {
         }
     }
 }
+
+#[test]
+fn a_chain_of_a_dump_is_written_at_its_own_hook_and_one_of_nftables_only_as_a_whole() {
+    let desk = desk();
+    let dump = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:web - [0:0]
+-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\nCOMMIT\n";
+    desk.write("dump", dump);
+    let export = |arguments: &[&str], code| desk.ravelin(&[&["export", "nft"], arguments].concat(), code);
+    for (chain, hook) in [("INPUT", "input"), ("OUTPUT", "output"), ("FORWARD", "forward")] {
+        let (text, _) = export(&["dump", "--chain", chain], 0);
+        let place = format!("chain {hook} {{\n\t\ttype filter hook {hook} priority filter;");
+        assert!(text.contains(&place), "{text}");
+    }
+    desk.write(
+        "both",
+        r#"{"nftables": [{"table": {"family": "inet", "name": "filter"}},
+{"chain": {"family": "inet", "table": "filter", "name": "forward", "type": "filter", "hook": "forward", "prio": 0, "policy": "accept"}},
+{"rule": {"family": "inet", "table": "filter", "chain": "forward", "expr": [{"match": {"op": "==",
+"left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": 22}}, {"drop": null}]}}]}
+"#,
+    );
+    for arguments in
+        [&["dump", "--chain", "web"][..], &["dump", "--table", "mangle", "--chain", "INPUT"], &["both"]]
+    {
+        let (text, told) = export(arguments, 2);
+        assert!(text.is_empty() && told.contains("`ravelin export ruleset` writes all"), "{told}");
+    }
+    desk.write("written", &desk.ravelin(&["export", "ruleset", "both", "--as-json"], 0).0);
+    assert_eq!(desk.run(&["diff", "both", "written"], 0).0, "every packet is treated alike\n");
+}
+
+#[test]
+fn every_line_that_is_refused_or_left_out_is_told() {
+    use std::fmt::Write;
+    let desk = desk();
+    let mut rules = String::from("*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -j ACCEPT\n");
+    for user in 0..30 {
+        let _ = writeln!(rules, "-A FORWARD -m owner --uid-owner {user} -j ACCEPT");
+    }
+    desk.write("owned", &(rules + "COMMIT\n"));
+    let (_, told) = desk.run(&["check", "owned"], 1);
+    assert_eq!(told.matches("refused: owned: line ").count(), 30, "{told}");
+    let (_, told) = desk.run(&["check", "owned", "--lenient"], 0);
+    assert_eq!(told.matches("left out: owned: line ").count(), 30, "{told}");
+    let found = document(&desk.run(&["check", "owned", "--lenient", "--json"], 0).0);
+    let left_out = found["left_out"].as_array().map(Vec::len);
+    assert_eq!((left_out, &found["left_out"][29]["line"]), (Some(30), &33.into()));
+}
+
+#[test]
+fn rules_about_lo_are_about_packets() {
+    let desk = desk();
+    let open = "*filter\n:INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n";
+    desk.write("open", open);
+    desk.write("closed", &open.replace("-A INPUT -i lo -j ACCEPT\n", ""));
+    desk.run(&["check", "open"], 0);
+    let (told, _) = desk.run(&["diff", "open", "closed"], 1);
+    assert!(told.contains("1 case: 0 opened, 1 closed") && told.contains(" in lo"), "{told}");
+    let (told, _) = desk.run(&["why", "open", "icmp 127.0.0.1 > 127.0.0.1 in lo to gateway"], 0);
+    assert!(told.contains("pass: open:3: -A INPUT -i lo -j ACCEPT"), "{told}");
+    assert!(desk.ravelin(&["export", "ruleset", "open"], 0).0.contains("iifname \"lo\" accept"));
+}

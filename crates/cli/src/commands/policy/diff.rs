@@ -83,6 +83,7 @@ pub(super) fn document(old: &Source, new: &Source, found: &PolicyDifference) -> 
     let classes: Vec<Value> = found.classes.iter().map(|one| class_document(old, new, one)).collect();
     json!({
         "old": old.file, "new": new.file, "policy": new.name,
+        "left_out": { "old": old.left_out_document(), "new": new.left_out_document() },
         "opened": found.opened, "closed": found.closed, "other": found.other,
         "classes": classes,
     })
