@@ -50,7 +50,8 @@ pub enum AskedFamilies {
 pub struct RulePlace {
     /// The line, from 1.
     pub line: u32,
-    /// The column in bytes, from 1.
+    /// The column in bytes, from 1; 0 for a rule that nobody has written, such as the last one of an access
+    /// list of IOS.
     pub column: u32,
 }
 

@@ -7,6 +7,9 @@
 //! ^C
 //! macro name uplink                     a macro ends with a line `@`
 //! @
+//! certificate ca 01                     a certificate ends with `quit`, unless its line names a file
+//!   30820241 308201AA A0030201
+//!   quit
 //! ```
 
 use crate::ImportError;
@@ -72,6 +75,9 @@ fn begun(line: Line<'_>) -> Result<Option<(End<'_>, ImportError)>, ImportError> 
     let is = |at: usize, own: &str| words.get(at).is_some_and(|word| word.text.eq_ignore_ascii_case(own));
     if is(0, "macro") && is(1, "name") {
         return Ok(Some((End::Line("@"), unfinished())));
+    }
+    if is(0, "certificate") && !line.text.contains(':') {
+        return Ok(Some((End::Line("quit"), unfinished())));
     }
     let length = |command: &&str| {
         let own: Vec<&str> = command.split(' ').collect();

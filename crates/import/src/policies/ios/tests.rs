@@ -180,6 +180,7 @@ fn what_stands_in_a_banner_is_no_configuration() {
         ("aaa authentication fail-message %", "%"),
         ("menu staff title ^C", "^C"),
         ("macro name uplink", "@"),
+        ("crypto pki certificate chain own\n certificate ca 01", "  quit"),
     ] {
         let policy = whole(&format!("{begin}\n{inner}{end}\n{group}{list}{ASKED}"));
         let denied = segment(Some(2), Some(1), 80);
@@ -254,6 +255,19 @@ fn lines_that_decide_nothing_about_packets_of_ipv4_are_passed_over() {
         assert!(refused[0].what.contains(part), "{line}: {}", refused[0]);
         assert_eq!(refused[0].column, column, "{line}: {}", refused[0]);
     }
+}
+
+#[test]
+fn nothing_is_found_about_what_nobody_has_written_or_no_interface_asks() {
+    let policy = whole(&format!(
+        "ip access-list extended A\n deny tcp any any eq 23\n permit ip any any\nip access-list standard VTY\n \
+         permit 10.0.0.1\nline vty 0 4\n access-class VTY in\n{ASKED}"
+    ));
+    let found = policy::findings(&policy, 9).expect("small");
+    assert_eq!(found.unreached, [0usize; 0], "{found:?}");
+    assert_eq!(found.order.expect("small").redundant.len(), 0);
+    assert_eq!(policy.lines().len(), 3, "two lines of the list, and one of the interface");
+    assert!(!passes(&policy, Path::Forwarded, &segment(Some(2), Some(1), 23)));
 }
 
 #[test]
