@@ -19,6 +19,7 @@ mod diagram;
 mod diagram_description;
 mod difference;
 mod evaluate;
+mod families;
 mod field;
 mod findings;
 mod header_fields;

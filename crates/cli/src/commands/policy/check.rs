@@ -95,6 +95,10 @@ fn text(source: &Source, found: &PolicyFindings, arguments: &PolicyCheckArgument
         }
     }
     let _ = writeln!(text, "{counts}");
+    if let Some(family) = source.policy.about_family_alone() {
+        let other = 10 - family;
+        let _ = writeln!(text, "  packets of IPv{other} pass: all of its rules are about IPv{family}");
+    }
     text + &not_looked_for
 }
 
@@ -188,6 +192,7 @@ fn document(source: &Source, found: &PolicyFindings, most: usize) -> Value {
     json!({
         "file": source.file,
         "rules": found.lines.len(),
+        "about_family_alone": source.policy.about_family_alone(),
         "unreached": { "count": found.unreached.len(), "shown": unreached.collect::<Vec<Value>>() },
         "redundant": looked_for(redundant(found).map(|lines| {
             (lines.len(), lines.iter().take(most).map(line).collect())
