@@ -4,9 +4,9 @@ use crate::field::PacketField;
 use crate::model::{AskedFamilies, Hook, MatchOrder, Policy, RuleAction, RuleCondition};
 
 impl Policy {
-    /// The version of IP, 4 or 6, that rules are about, where packets of the other one pass every hook without
-    /// a rule that asks for anything else of them: a dump of one family, access lists of IOS, a table `ip` of
-    /// nftables. `None` for others, and where nobody asks about the other version.
+    /// The version of IP, 4 or 6, that rules are about, where packets of the other one pass every hook
+    /// whatever else they are: a dump of one family, access lists of IOS, a table `ip` of nftables. `None`
+    /// for others, and where nobody asks about the other version.
     pub fn about_family_alone(&self) -> Option<u8> {
         if self.families == AskedFamilies::Version4Alone {
             return None;

@@ -303,7 +303,10 @@ impl<'a> Reader<'a> {
                 each(statement, |statement| {
                     let name = statement.name("interface")?;
                     let place = RulePlace { line: name.line, column: name.column };
-                    skipped.push((rule::port_of(&name, bound)?, place));
+                    let port = rule::port_of(&name, bound)?;
+                    if skipped.iter().all(|(known, _)| *known != port) {
+                        skipped.push((port, place));
+                    }
                     Ok(())
                 })?;
             }

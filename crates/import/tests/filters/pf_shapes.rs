@@ -1,5 +1,5 @@
-//! Rules of pf in the shapes that the tests of its parser in OpenBSD (`regress/sbin/pfctl`) go through, written
-//! anew, with the decisions about five packets as pf.conf(5) says them.
+//! Rules of pf in the shapes that the tests of its parser in OpenBSD (`regress/sbin/pfctl`) go through,
+//! written anew, with the decisions about five packets as pf.conf(5) says them.
 
 use crate::packets::Sent;
 
