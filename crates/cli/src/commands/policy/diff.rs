@@ -102,9 +102,12 @@ pub(super) fn leaves_others_over(old: &Policy, new: &Policy) -> bool {
     let hooks = |policy: &Policy| -> Vec<_> {
         policy.hooks.iter().map(|hook| (hook.point, hook.group, hook.default)).collect()
     };
+    let texts =
+        |policy: &Policy| -> Vec<_> { policy.memories.iter().map(|memory| memory.text.clone()).collect() };
     let are_same = old.groups.len() == new.groups.len()
         && old.groups.iter().zip(&new.groups).all(same_group)
-        && hooks(old) == hooks(new);
+        && hooks(old) == hooks(new)
+        && texts(old) == texts(new);
     !old.memories.is_empty() && !new.memories.is_empty() && !are_same
 }
 
