@@ -13,10 +13,10 @@
 //! ```
 
 use crate::ImportError;
-use crate::text::{Line, Word, lines};
+use crate::text::{Line, Word, lines, shown};
 
-/// Commands behind which a text stands between delimiters.
-const BEFORE_TEXTS: [&str; 10] = [
+/// Commands behind which a text stands between delimiters; `*` is any word.
+const BEFORE_TEXTS: [&str; 13] = [
     "banner exec",
     "banner incoming",
     "banner login",
@@ -25,9 +25,19 @@ const BEFORE_TEXTS: [&str; 10] = [
     "banner slip-ppp",
     "aaa authentication banner",
     "aaa authentication fail-message",
+    "busy-message *",
+    "menu * prompt",
+    "menu * title",
     "refuse-message",
     "vacant-message",
 ];
+
+/// Commands behind which a text or the name of a file may stand: with more than this they are refused.
+const BEFORE_TEXTS_OR_FILES: [&str; 2] =
+    ["ip admission auth-proxy-banner *", "ip auth-proxy auth-proxy-banner *"];
+
+/// Commands behind which lines without delimiters follow.
+const BEFORE_LINES: [&str; 1] = ["macro name"];
 
 /// A character that is printed as two.
 const PRINTED: &str = "^C";
@@ -72,32 +82,74 @@ fn begun(line: Line<'_>) -> Result<Option<(End<'_>, ImportError)>, ImportError> 
     let Some(first) = words.first().filter(|first| !first.text.starts_with('!')) else { return Ok(None) };
     let unfinished =
         || first.error("the text that begins here does not end", "end it with the delimiter that begins it");
-    let is = |at: usize, own: &str| words.get(at).is_some_and(|word| word.text.eq_ignore_ascii_case(own));
-    if is(0, "macro") && is(1, "name") {
+    let begins = |commands: &[&str]| commands.iter().find_map(|command| begins(&words, command));
+    if begins(&BEFORE_LINES) == Some(Begins::Whole(2)) {
         return Ok(Some((End::Line("@"), unfinished())));
     }
-    if is(0, "certificate") && !line.text.contains(':') {
+    if first.text.eq_ignore_ascii_case("certificate") && !line.text.contains(':') {
         return Ok(Some((End::Line("quit"), unfinished())));
     }
-    let length = |command: &&str| {
-        let own: Vec<&str> = command.split(' ').collect();
-        own.iter().enumerate().all(|(at, own)| is(at, own)).then_some(own.len())
+    let behind = match begins(&BEFORE_TEXTS) {
+        Some(Begins::Whole(length)) => {
+            let missing = || line.error_at_end("the delimiter of the text is missing", "remove the line");
+            let delimiter = words.get(length).ok_or_else(missing)?;
+            &line.text[delimiter.column as usize - 1..]
+        }
+        begun => {
+            let is_banner = "banner".starts_with(&first.text.to_ascii_lowercase());
+            let short = [begun, begins(&BEFORE_LINES)].contains(&Some(Begins::Shortened));
+            let other = begins(&BEFORE_TEXTS_OR_FILES).is_some() && words.len() > 4;
+            let printed = line.text.contains(PRINTED_ALONE) || line.text.contains(PRINTED);
+            let printed = printed && !is_free(&words);
+            if is_banner || short || other || printed {
+                let what = format!("`{}` may begin a text", shown(line.text.trim()));
+                return Err(
+                    first.error(what, "write all words of the command out, or remove it with its text")
+                );
+            }
+            return Ok(None);
+        }
     };
-    let behind = match BEFORE_TEXTS.iter().find_map(length) {
-        Some(length) => words.get(length).map(|word| &line.text[word.column as usize - 1..]),
-        // Other commands have a text where its delimiter is printed.
-        None => line
-            .text
-            .find([PRINTED_ALONE, '^'])
-            .map(|at| &line.text[at..])
-            .filter(|text| text.starts_with(PRINTED_ALONE) || text.starts_with(PRINTED)),
-    };
-    let Some(behind) = behind else { return Ok(None) };
     let first_length = behind.chars().next().map_or(0, char::len_utf8);
     let length = if behind.starts_with(PRINTED) { PRINTED.len() } else { first_length };
     let (delimiter, rest) = behind.split_at(length);
     let ends = is_end(delimiter, rest, line)?;
     Ok((!ends).then(|| (End::Delimiter(delimiter), unfinished())))
+}
+
+/// How a line begins with a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    /// With so many words, each spelled in full.
+    Whole(usize),
+    /// With words some of which are only the start of a word of the command.
+    Shortened,
+}
+
+fn begins(words: &[Word<'_>], command: &str) -> Option<Begins> {
+    let (mut length, mut whole) = (0, true);
+    for own in command.split(' ') {
+        let word = words.get(length)?.text.to_ascii_lowercase();
+        if own != "*" && !own.starts_with(&word) {
+            return None;
+        }
+        whole &= own == "*" || own == word;
+        length += 1;
+    }
+    Some(if whole { Begins::Whole(length) } else { Begins::Shortened })
+}
+
+/// Whether a line is a remark or a description, of which all is text up to its end.
+fn is_free(words: &[Word<'_>]) -> bool {
+    let is_number = |word: &Word<'_>| word.text.bytes().all(|byte| byte.is_ascii_digit());
+    let words = match words {
+        [list, name, rest @ ..] if list.text.eq_ignore_ascii_case("access-list") && is_number(name) => rest,
+        [number, rest @ ..] if is_number(number) => rest,
+        all => all,
+    };
+    words
+        .first()
+        .is_some_and(|word| ["remark", "description"].iter().any(|own| word.text.eq_ignore_ascii_case(own)))
 }
 
 /// The character that is printed as two, as a file may hold it.

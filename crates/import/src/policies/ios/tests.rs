@@ -179,6 +179,7 @@ fn what_stands_in_a_banner_is_no_configuration() {
         ("aaa authentication banner ^C", "^C"),
         ("aaa authentication fail-message %", "%"),
         ("menu staff title ^C", "^C"),
+        ("busy-message host #", "#"),
         ("macro name uplink", "@"),
         ("crypto pki certificate chain own\n certificate ca 01", "  quit"),
     ] {
@@ -193,11 +194,57 @@ fn what_stands_in_a_banner_is_no_configuration() {
     for (text, part) in [
         ("banner motd ^C\n", "does not end"),
         ("banner motd ^C\n a ^ b\n^C\n", "its end is not certain"),
-        ("bann motd #\n", "may begin a text"),
+        ("banner motd\n", "delimiter of the text is missing"),
     ] {
         let error = read(format!("hostname x\n{text}{ASKED}").as_bytes(), &options()).expect_err(text);
         assert!(error.what.contains(part), "{error}");
     }
+}
+
+#[test]
+fn remarks_and_descriptions_are_one_line_and_begin_no_text() {
+    for free in [
+        "ip access-list extended B\n remark was ^C before\n",
+        "ip access-list extended B\n 10 remark \u{3}\n",
+        "access-list 101 remark ^C\n",
+        "interface Serial 0/1\n description a ^C b\n",
+    ] {
+        let policy = whole(&format!("{free}ip access-list extended A\n deny ip any any\n{ASKED}"));
+        assert!(!passes(&policy, Path::Forwarded, &segment(Some(2), Some(1), 80)), "{free}");
+    }
+}
+
+#[test]
+fn a_line_that_may_begin_a_text_is_refused() {
+    for line in [
+        "banner # text",
+        "banner ^C",
+        "banner mot #",
+        "banner l #",
+        "bann motd #",
+        "BAN #",
+        "crypto isakmp client configuration group g\n banner #",
+        "aaa authentication ban #",
+        "aaa authen fail-message #",
+        "refuse-mes #",
+        "men staff title #",
+        "menu staff tit #",
+        "macro nam uplink",
+        "ip admission auth-proxy-banner http #",
+        "snmp-server contact ^C",
+        "permit ip any any \u{3}",
+        "rem ^C",
+    ] {
+        let text = format!("hostname x\n{line}\nip access-list extended A\n permit ip any any\n#\n{ASKED}");
+        let error = read(text.as_bytes(), &options()).expect_err(line);
+        assert!(error.what.contains("may begin a text"), "{line}: {error}");
+        assert_eq!(error.line, 2 + line.matches('\n').count() as u32, "{line}: {error}");
+    }
+    // Words that begin as those of commands with texts do, and are whole.
+    whole(&format!(
+        "aaa authentication login default local\nmenu staff text 1 a\nip admission auth-proxy-banner http\n\
+         ip access-list extended A\n permit ip any any\n{ASKED}"
+    ));
 }
 
 #[test]
