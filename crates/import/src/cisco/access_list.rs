@@ -13,7 +13,7 @@
 //! is refused.
 
 use super::entry::{Entry, entry};
-use super::list::List;
+use super::list::{LARGEST, List, is_extended};
 use super::object_group::ObjectGroups;
 use super::texts::commands;
 use crate::ImportError;
@@ -213,8 +213,7 @@ const LINES: [&str; 4] = ["permit", "deny", "evaluate", "dynamic"];
 const NO_LIST: &str = "put it behind the line `ip access-list standard|extended NAME` of its list";
 
 const SHAPE: &str = "a line is written `access-list NUMBER permit|deny …`";
-/// The largest number of a line of a list, and the distance of those that IOS gives by itself.
-const LARGEST: u64 = i32::MAX as u64;
+/// The distance of the numbers of lines that IOS gives by itself.
 const STEP: u64 = 10;
 
 struct Lists {
@@ -230,20 +229,9 @@ struct Lists {
 }
 
 impl Lists {
-    /// The list of a number, which says what kind it is; none for lists of other protocols.
+    /// The list of a number; none for lists of other protocols.
     fn numbered(&mut self, name: Word<'_>) -> Result<Option<usize>, ImportError> {
-        let number = name.number(9999, "number of an access list")?;
-        let extended = match number {
-            1..=99 | 1300..=1999 => false,
-            100..=199 | 2000..=2699 => true,
-            // Kinds of Ethernet, DECnet, XNS, AppleTalk, Ethernet addresses, IPX.
-            200..=1299 => return Ok(None),
-            _ => {
-                let what = format!("access list {number} is none of IP");
-                return Err(name.error(what, "lists of IP are 1-199 and 1300-2699"));
-            }
-        };
-        Ok(Some(self.list(name.text, extended, name.line)))
+        Ok(is_extended(name)?.map(|extended| self.list(name.text, extended, name.line)))
     }
 
     /// `ip access-list resequence NAME FIRST STEP`: the lines of a list get these numbers.
@@ -252,18 +240,9 @@ impl Lists {
             let shape = "write `ip access-list resequence NAME FIRST STEP`";
             return Err(line.error_at_end("the line has not the words of new numbers", shape));
         };
-        let numbers = [first, step].map(|word| word.number(LARGEST, "number of a line"));
-        let [first_number, step_number] = numbers;
-        let (first_number, step_number) = (first_number?, step_number?);
         let list = self.numbers.get(name.text).map(|list| &mut self.configuration.lists[*list]);
         let missing = || name.error(format!("there is no list `{}`", shown(name.text)), "remove the line");
-        let list = list.ok_or_else(missing)?;
-        let last = first_number + step_number.saturating_mul(list.len() as u64);
-        if first_number == 0 || step_number == 0 || last > LARGEST {
-            return Err(first.error("the lines have no such numbers", format!("numbers are 1 to {LARGEST}")));
-        }
-        list.renumber(first_number, step_number);
-        Ok(())
+        list.ok_or_else(missing)?.resequence(*first, *step)
     }
 
     fn named(&mut self, line: Line<'_>, words: &[Word<'_>]) -> Result<usize, ImportError> {
@@ -364,9 +343,6 @@ impl Lists {
                 Ok(mode)
             }
             (short, _) if is_short(short, "access-list") => Ok(self.unclear(shortened(first, "access-list"))),
-            (short, _) if is_short(short, "banner") => {
-                Err(first.error(format!("`{}` may begin a text", shown(first.text)), "write the word out"))
-            }
             (short, _) if is_short(short, "interface") => {
                 self.refuse(shortened(first, "interface"));
                 Ok(self.interface(rest))
