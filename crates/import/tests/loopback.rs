@@ -116,3 +116,17 @@ fn a_name_that_is_bound_means_its_port_and_no_other_name_means_lo() {
     let refused = read(b"set skip on lo1\nblock in\n", "pf", &options(&[])).expect("pf").refused;
     assert!(refused[0].what.contains("`lo1` is bound to no port"), "{refused:?}");
 }
+
+#[test]
+fn the_group_of_all_loopback_interfaces_of_pf_is_refused_where_another_one_is_bound() {
+    for text in ["block in on lo\n", "block in on ! lo\n", "set skip on lo\nblock in\n"] {
+        for bound in [&[("lo1", 5)][..], &[("lo0", 4), ("lo1", 5)], &[("lo", 9), ("lo0", 4)]] {
+            let refused = read(text.as_bytes(), "pf", &options(bound)).expect("pf").refused;
+            assert_eq!(refused.len(), 1, "{text} {bound:?}");
+            assert!(refused[0].what.contains("of them is bound as well"), "{text} {bound:?}: {refused:?}");
+        }
+        for bound in [&[("lo0", 4)][..], &[("lo", 9)], &[("local", 5)]] {
+            assert_eq!(read(text.as_bytes(), "pf", &options(bound)).expect("pf").refused, [], "{text}");
+        }
+    }
+}

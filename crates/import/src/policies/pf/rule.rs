@@ -17,6 +17,7 @@ use crate::policies::endpoints::{
     Answers, LOOPBACK_OF_BSD, TCP, UDP, flags_are, flags_word, interface, is, of_family, protocol, with,
 };
 use crate::policies::words::{FilterWord, Kind, Statement};
+use crate::text::shown;
 use policy::{LOOPBACK_NAME, PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
 
 /// The interfaces of a rule: one of them, or any but it.
@@ -174,12 +175,23 @@ fn answers(statement: &mut Statement<'_, '_>, reader: &Reader<'_>) -> Result<Doe
     Ok(Does::Unreachable(v4, v6))
 }
 
-/// The port of an interface. `lo` is the group of all loopback interfaces.
+/// The port of an interface. `lo` is the group of all loopback interfaces, and refused where it is more than
+/// one port.
 pub(super) fn port_of(word: &FilterWord<'_>, bound: &[(String, u16)]) -> Result<u16, ImportError> {
-    if word.text == LOOPBACK_NAME && bound.iter().all(|(name, _)| name != LOOPBACK_NAME) {
-        return interface(&FilterWord { text: LOOPBACK_OF_BSD, ..*word }, bound);
+    if word.text != LOOPBACK_NAME {
+        return interface(word, bound);
     }
-    interface(word, bound)
+    let own =
+        if bound.iter().any(|(name, _)| name == LOOPBACK_NAME) { LOOPBACK_NAME } else { LOOPBACK_OF_BSD };
+    let is_other = |name: &str| {
+        let number = name.strip_prefix(LOOPBACK_NAME).unwrap_or_default();
+        name != own && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if let Some((other, _)) = bound.iter().find(|(name, _)| is_other(name)) {
+        let what = format!("`lo` is a group of interfaces, and `{}` of them is bound as well", shown(other));
+        return Err(word.error(what, "name each loopback interface instead of the group"));
+    }
+    interface(&FilterWord { text: own, ..*word }, bound)
 }
 
 /// The interfaces behind `on`.
