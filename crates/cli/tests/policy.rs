@@ -254,6 +254,16 @@ fn a_chain_of_a_dump_is_written_at_its_own_hook_and_one_of_nftables_only_as_a_wh
 }
 
 #[test]
+fn no_chain_of_another_table_than_filter_is_written_by_itself() {
+    let desk = desk();
+    desk.write("mangled", "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -j DROP\nCOMMIT\n");
+    for arguments in [&["--table", "mangle"][..], &["--table", "mangle", "--chain", "FORWARD"]] {
+        let (text, told) = desk.ravelin(&[&["export", "nft", "mangled"], arguments].concat(), 2);
+        assert!(text.is_empty() && told.contains("only chains of the table `filter`"), "{told}");
+    }
+}
+
+#[test]
 fn every_line_that_is_refused_or_left_out_is_told() {
     use std::fmt::Write;
     let desk = desk();

@@ -94,7 +94,7 @@ fn hook(text: &[u8], file: &str, source: &RuleSource) -> Result<&'static str, Fa
         (RuleFormat::Nft, _) => Err(whole(
             "one chain of nftables is not written back by itself: it may be about both families, and about payload of later fragments",
         )),
-        (RuleFormat::Iptables, Some(_)) if source.table != "filter" => {
+        (RuleFormat::Iptables, _) if source.table != "filter" => {
             Err(whole("only chains of the table `filter` are written by themselves"))
         }
         (RuleFormat::Iptables, None | Some("FORWARD")) => Ok("forward"),
