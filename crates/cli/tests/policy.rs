@@ -357,6 +357,19 @@ fn tests_behind_rules_are_run_too() {
 }
 
 #[test]
+fn what_reads_as_a_test_behind_a_rule_is_not_passed_over() {
+    let desk = desk();
+    for (line, part) in [
+        ("pass all no state#expect block udp any > any", "pf.conf:1: block udp any > any"),
+        ("pass all no state label \"# expect block udp any > any\"", "pf.conf:1: "),
+    ] {
+        desk.write("pf.conf", &format!("{line}\n# expect pass udp any > any\n"));
+        let (shown, told) = desk.run(&["test", "pf.conf", "--as", "pf"], 1);
+        assert!((shown + &told).contains(part), "{line}: {told}");
+    }
+}
+
+#[test]
 fn a_change_before_a_rate_is_said_to_leave_it_more_for_others() {
     let desk = desk();
     let rules = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m limit --limit 5/sec -j ACCEPT\nCOMMIT\n";

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::render::quantity;
 use import::ImportError;
 use import::policies::{self, PolicyOptions};
-use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Unreachable, comments};
+use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Unreachable, tests_in};
 use serde_json::{Value, json};
 
 /// A policy and the file that it comes from.
@@ -14,8 +14,8 @@ pub(crate) struct Source {
     pub(crate) file: String,
     /// Its name, if it is one of a program.
     pub(super) name: Option<String>,
-    /// The lines of comments in the file, from 1, without the marks of a comment.
-    pub(super) comments: Vec<(u32, String)>,
+    /// The tests beside its rules, `expect …`, each with its line, from 1.
+    pub(super) tests: Vec<(u32, String)>,
     pub(crate) policy: Policy,
     /// The lines that were left out, as the caller asked for that.
     left_out: Vec<ImportError>,
@@ -67,16 +67,16 @@ impl Source {
             )));
         }
         let words = String::from_utf8_lossy(&text);
-        let comments = comments(&words).map(|(line, words)| (line, words.to_owned())).collect();
+        let tests = tests_in(&words).map(|(line, words)| (line, words.to_owned())).collect();
         let (file, left_out) = (file.to_owned(), read.refused);
-        let read = Source { file, name: None, comments, policy: read.policy, left_out };
+        let read = Source { file, name: None, tests, policy: read.policy, left_out };
         Ok(read.with_interfaces(&source.interfaces))
     }
 
     /// A policy of a program.
-    pub(super) fn of_program(file: &str, name: &str, policy: Policy, comments: &[(u32, String)]) -> Source {
-        let (file, name, comments) = (file.to_owned(), Some(name.to_owned()), comments.to_vec());
-        Source { file, name, comments, policy, left_out: Vec::new() }
+    pub(super) fn of_program(file: &str, name: &str, policy: Policy, tests: &[(u32, String)]) -> Source {
+        let (file, name, tests) = (file.to_owned(), Some(name.to_owned()), tests.to_vec());
+        Source { file, name, tests, policy, left_out: Vec::new() }
     }
 
     /// The same with these names of ports.
