@@ -264,6 +264,28 @@ fn no_chain_of_another_table_than_filter_is_written_by_itself() {
 }
 
 #[test]
+fn each_way_on_which_a_version_passes_is_told() {
+    let desk = desk();
+    let chain = |family: &str, hook: &str| {
+        format!(
+            r#"{{"table": {{"family": "{family}", "name": "f"}}}}, {{"chain": {{"family": "{family}", "table": "f",
+"name": "c", "type": "filter", "hook": "{hook}", "prio": 0, "policy": "drop"}}}}"#
+        )
+    };
+    let chains = [chain("ip", "forward"), chain("ip6", "input")].join(", ");
+    desk.write("ways", &format!("{{\"nftables\": [{chains}]}}\n"));
+    let (told, _) = desk.run(&["check", "ways"], 0);
+    for line in [
+        "packets of IPv6 that are forwarded pass: the rules on their way are about IPv4",
+        "packets of IPv4 that are for the gateway itself pass: the rules on their way are about IPv6",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+    let found = document(&desk.run(&["check", "ways", "--json"], 0).0);
+    assert_eq!(found["passing_families"][0], serde_json::json!({ "packets": "forwarded", "version": 6 }));
+}
+
+#[test]
 fn every_line_that_is_refused_or_left_out_is_told() {
     use std::fmt::Write;
     let desk = desk();

@@ -1,20 +1,37 @@
-//! Whether a policy is about the packets of one version of IP alone.
+//! Whether a policy, or what it says about packets of one way, is about the packets of one version of IP alone.
 
 use crate::field::PacketField;
-use crate::model::{AskedFamilies, Hook, MatchOrder, Policy, RuleAction, RuleCondition};
+use crate::model::{AskedFamilies, Hook, MatchOrder, Path, Policy, RuleAction};
 
 impl Policy {
     /// The version of IP, 4 or 6, that rules are about, where packets of the other one pass every hook
     /// whatever else they are: a dump of one family, access lists of IOS, a table `ip` of nftables. `None`
     /// for others, and where nobody asks about the other version.
     pub fn about_family_alone(&self) -> Option<u8> {
+        self.passing_alone(|_| true).map(|passing| 10 - passing)
+    }
+
+    /// The ways on which packets of one version of IP, 4 or 6, pass every hook whatever else they are, while
+    /// those of the other version do not: a table `ip` of nftables at `forward` beside one of `ip6` at
+    /// `input`. None where nobody asks about the other version.
+    pub fn passing_families(&self) -> Vec<(Path, u8)> {
+        let passing = |path: Path| {
+            let version = self.passing_alone(|hook| path.points().contains(&hook.point))?;
+            Some((path, version))
+        };
+        [Path::Forwarded, Path::ToGateway, Path::FromGateway].into_iter().filter_map(passing).collect()
+    }
+
+    /// The version whose packets pass all of these hooks, where those of the other one do not.
+    fn passing_alone(&self, of: impl Fn(&Hook) -> bool) -> Option<u8> {
         if self.families == AskedFamilies::Version4Alone {
             return None;
         }
-        let passes = |version| self.hooks.iter().all(|hook| self.lets_all_pass(hook, version));
+        let hooks = || self.hooks.iter().filter(|hook| of(hook));
+        let passes = |version| hooks().all(|hook| self.lets_all_pass(hook, version));
         match (passes(4), passes(6)) {
-            (false, true) => Some(4),
-            (true, false) => Some(6),
+            (false, true) => Some(6),
+            (true, false) => Some(4),
             _ => None,
         }
     }
@@ -23,7 +40,7 @@ impl Policy {
     fn lets_all_pass(&self, hook: &Hook, version: u128) -> bool {
         let group = &self.groups[hook.group];
         for rule in &group.rules {
-            match holds(&rule.condition, version) {
+            match rule.condition.holds_where(PacketField::Family, version) {
                 Some(false) => {}
                 Some(true) if group.order == MatchOrder::First && rule.action == RuleAction::Pass => {
                     return true;
@@ -35,45 +52,11 @@ impl Policy {
     }
 }
 
-/// Whether a condition holds for packets of a version, whatever else they are; `None` if that depends.
-fn holds(condition: &RuleCondition, version: u128) -> Option<bool> {
-    match condition {
-        RuleCondition::Holds(PacketField::Family, values) => {
-            Some(values.iter().any(|values| values.hold(version)))
-        }
-        RuleCondition::Absent(PacketField::Family) => Some(false),
-        RuleCondition::Not(inner) => holds(inner, version).map(|holds| !holds),
-        RuleCondition::All(parts) => {
-            let mut all = Some(true);
-            for part in parts {
-                match holds(part, version) {
-                    Some(false) => return Some(false),
-                    Some(true) => {}
-                    None => all = None,
-                }
-            }
-            all
-        }
-        RuleCondition::Any(parts) => {
-            let mut any = Some(false);
-            for part in parts {
-                match holds(part, version) {
-                    Some(true) => return Some(true),
-                    Some(false) => {}
-                    None => any = None,
-                }
-            }
-            any
-        }
-        RuleCondition::Holds(..) | RuleCondition::Absent(_) | RuleCondition::Remembered(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::field::Values;
-    use crate::model::{HookPoint, PolicyRule, RuleGroup, RulePlace};
+    use crate::model::{HookPoint, PolicyRule, RuleCondition, RuleGroup, RulePlace};
 
     fn family(version: u128) -> RuleCondition {
         RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])
@@ -125,6 +108,27 @@ mod tests {
         }
         let four = vec![(not(family(4)), Pass), (tcp(), Pass)];
         let alone = Policy { families: AskedFamilies::Version4Alone, ..policy(&four, Block) };
-        assert_eq!(alone.about_family_alone(), None);
+        assert_eq!((alone.about_family_alone(), alone.passing_families()), (None, vec![]));
+    }
+
+    #[test]
+    fn each_way_is_asked_by_itself_which_version_passes() {
+        use RuleAction::{Block, Pass};
+        let at = |points: &[(HookPoint, u128)]| {
+            let mut whole = policy(&[], Pass);
+            whole.hooks.clear();
+            for (point, version) in points {
+                let mut one = policy(&[(family(*version), Block)], Pass);
+                let hook = Hook { point: *point, group: whole.groups.len(), ..one.hooks.remove(0) };
+                whole.groups.append(&mut one.groups);
+                whole.hooks.push(hook);
+            }
+            (whole.about_family_alone(), whole.passing_families())
+        };
+        let (forward, input, out) = (HookPoint::Forward, HookPoint::ToGateway, HookPoint::Out);
+        assert_eq!(at(&[(forward, 4), (input, 6)]), (None, vec![(Path::Forwarded, 6), (Path::ToGateway, 4)]));
+        assert_eq!(at(&[(forward, 4), (forward, 6), (input, 4)]), (None, vec![(Path::ToGateway, 6)]));
+        assert_eq!(at(&[(out, 4)]), (Some(4), vec![(Path::Forwarded, 6), (Path::FromGateway, 6)]));
+        assert_eq!(at(&[(HookPoint::In, 4), (forward, 6), (input, 6)]), (None, vec![]));
     }
 }

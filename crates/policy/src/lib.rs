@@ -29,6 +29,7 @@ mod listed;
 #[cfg(test)]
 mod listed_tests;
 mod model;
+mod one_field;
 mod opposed;
 mod order;
 #[cfg(test)]
