@@ -130,3 +130,21 @@ fn the_group_of_all_loopback_interfaces_of_pf_is_refused_where_another_one_is_bo
         }
     }
 }
+
+#[test]
+fn a_mark_has_bits_for_lo_only_where_a_connection_may_be_kept_there() {
+    let names: Vec<String> = (1..=8).map(|port| format!("e{port}")).collect();
+    let bound: Vec<(&str, u16)> = names.iter().map(String::as_str).zip(1..).collect();
+    let written = |rules: &str| {
+        let text = format!("set state-policy if-bound\nblock in\n{rules}");
+        let read = read(text.as_bytes(), "pf", &options(&bound)).expect("pf");
+        assert_eq!(read.refused, [], "{text}");
+        write_nft(&read.policy)
+    };
+    assert!(written("pass in on { e1 e8 } keep state\n").is_ok());
+    assert!(written("pass in on lo0 no state\npass in on e8 keep state\n").is_ok());
+    for rules in ["pass in keep state\n", "pass in on lo0 keep state\n", "pass in on ! e1 keep state\n"] {
+        let error = written(rules).expect_err(rules);
+        assert!(error.what.contains("at more than 8 ports"), "{error}");
+    }
+}

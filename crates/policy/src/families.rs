@@ -1,4 +1,4 @@
-//! Whether a policy, or what it says about packets of one way, is about the packets of one version of IP alone.
+//! Whether what a policy says about the packets of some way is about one version of IP alone.
 
 use crate::field::PacketField;
 use crate::model::{AskedFamilies, Hook, MatchOrder, Path, Policy, RuleAction};
