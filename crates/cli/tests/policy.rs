@@ -40,6 +40,7 @@ old:7: -A FORWARD -p tcp -m tcp --dport 22 -j DROP
   redundant: without it, these decide about all of its packets, and do the same:
     old:2: the default of filter/FORWARD: block
 old: 6 rules; 2 never decide, 1 redundant, 0 pairs correlated, 0 exceptions
+  packets of IPv6 pass: all of its rules are about IPv4
 "
     );
     let found = document(&desk.run(&["check", "old", "--json", "--most", "1"], 1).0);
@@ -81,6 +82,7 @@ COMMIT\n";
 web:5: -A FORWARD -d 192.0.2.0/24 -j DROP
   correlated: both match this packet and do the opposite: tcp 10.0.0.0:49152 > 192.0.2.0:0 in lan out lan
 web: 3 rules; 0 never decide, 0 redundant, 1 pair correlated, 1 exception
+  packets of IPv6 pass: all of its rules are about IPv4
 "
     );
     let (told, _) = desk.run(&["check", "web", "--exceptions"], 0);
@@ -108,6 +110,7 @@ fn beyond_their_limit_pairs_are_said_to_be_not_looked_for_and_other_answers_stan
     let (told, _) = desk.run(&["check", "many"], 1);
     assert!(told.starts_with("many:643: "), "{told}");
     let end = "many: 642 rules; 1 never decide, 0 redundant
+  packets of IPv6 pass: all of its rules are about IPv4
   pairs were not looked for: more than 100000 pairs of its rules overlap and do the opposite: ask about a part of it
 ";
     assert!(told.ends_with(end), "{told}");
@@ -218,4 +221,185 @@ fn no_weaker_policy_is_written() {
             assert!(written.is_empty() && said.contains(why), "{said}");
         }
     }
+}
+
+#[test]
+fn a_chain_of_a_dump_is_written_at_its_own_hook_and_one_of_nftables_only_as_a_whole() {
+    let desk = desk();
+    let dump = "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:web - [0:0]
+-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\nCOMMIT\n";
+    desk.write("dump", dump);
+    let export = |arguments: &[&str], code| desk.ravelin(&[&["export", "nft"], arguments].concat(), code);
+    for (chain, hook) in [("INPUT", "input"), ("OUTPUT", "output"), ("FORWARD", "forward")] {
+        let (text, _) = export(&["dump", "--chain", chain], 0);
+        let place = format!("chain {hook} {{\n\t\ttype filter hook {hook} priority filter;");
+        assert!(text.contains(&place), "{text}");
+    }
+    desk.write(
+        "both",
+        r#"{"nftables": [{"table": {"family": "inet", "name": "filter"}},
+{"chain": {"family": "inet", "table": "filter", "name": "forward", "type": "filter", "hook": "forward", "prio": 0, "policy": "accept"}},
+{"rule": {"family": "inet", "table": "filter", "chain": "forward", "expr": [{"match": {"op": "==",
+"left": {"payload": {"protocol": "tcp", "field": "dport"}}, "right": 22}}, {"drop": null}]}}]}
+"#,
+    );
+    for arguments in
+        [&["dump", "--chain", "web"][..], &["dump", "--table", "mangle", "--chain", "INPUT"], &["both"]]
+    {
+        let (text, told) = export(arguments, 2);
+        assert!(text.is_empty() && told.contains("`ravelin export ruleset` writes all"), "{told}");
+    }
+    desk.write("written", &desk.ravelin(&["export", "ruleset", "both", "--as-json"], 0).0);
+    assert_eq!(desk.run(&["diff", "both", "written"], 0).0, "every packet is treated alike\n");
+}
+
+#[test]
+fn no_chain_of_another_table_than_filter_is_written_by_itself() {
+    let desk = desk();
+    desk.write("mangled", "*mangle\n:FORWARD ACCEPT [0:0]\n-A FORWARD -p udp -j DROP\nCOMMIT\n");
+    for arguments in [&["--table", "mangle"][..], &["--table", "mangle", "--chain", "FORWARD"]] {
+        let (text, told) = desk.ravelin(&[&["export", "nft", "mangled"], arguments].concat(), 2);
+        assert!(text.is_empty() && told.contains("only chains of the table `filter`"), "{told}");
+    }
+}
+
+#[test]
+fn each_way_on_which_a_version_passes_is_told() {
+    let desk = desk();
+    let chain = |family: &str, hook: &str| {
+        format!(
+            r#"{{"table": {{"family": "{family}", "name": "f"}}}}, {{"chain": {{"family": "{family}", "table": "f",
+"name": "c", "type": "filter", "hook": "{hook}", "prio": 0, "policy": "drop"}}}}"#
+        )
+    };
+    let chains = [chain("ip", "forward"), chain("ip6", "input")].join(", ");
+    desk.write("ways", &format!("{{\"nftables\": [{chains}]}}\n"));
+    let (told, _) = desk.run(&["check", "ways"], 0);
+    for line in [
+        "packets of IPv6 that are forwarded pass: the rules on their way are about IPv4",
+        "packets of IPv4 that are for the gateway itself pass: the rules on their way are about IPv6",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+    let found = document(&desk.run(&["check", "ways", "--json"], 0).0);
+    assert_eq!(found["passing_families"][0], serde_json::json!({ "packets": "forwarded", "version": 6 }));
+}
+
+#[test]
+fn every_line_that_is_refused_or_left_out_is_told() {
+    use std::fmt::Write;
+    let desk = desk();
+    let mut rules = String::from("*filter\n:FORWARD DROP [0:0]\n-A FORWARD -p udp -j ACCEPT\n");
+    for user in 0..30 {
+        let _ = writeln!(rules, "-A FORWARD -m owner --uid-owner {user} -j ACCEPT");
+    }
+    desk.write("owned", &(rules + "COMMIT\n"));
+    let (_, told) = desk.run(&["check", "owned"], 1);
+    assert_eq!(told.matches("refused: owned: line ").count(), 30, "{told}");
+    let (_, told) = desk.run(&["check", "owned", "--lenient"], 0);
+    assert_eq!(told.matches("left out: owned: line ").count(), 30, "{told}");
+    let found = document(&desk.run(&["check", "owned", "--lenient", "--json"], 0).0);
+    let left_out = found["left_out"].as_array().map(Vec::len);
+    assert_eq!((left_out, &found["left_out"][29]["line"]), (Some(30), &33.into()));
+}
+
+#[test]
+fn rules_about_lo_are_about_packets() {
+    let desk = desk();
+    let open = "*filter\n:INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n";
+    desk.write("open", open);
+    desk.write("closed", &open.replace("-A INPUT -i lo -j ACCEPT\n", ""));
+    desk.run(&["check", "open"], 0);
+    let (told, _) = desk.run(&["diff", "open", "closed"], 1);
+    assert!(told.contains("1 case: 0 opened, 1 closed") && told.contains(" in lo"), "{told}");
+    let (told, _) = desk.run(&["why", "open", "icmp 127.0.0.1 > 127.0.0.1 in lo to gateway"], 0);
+    assert!(told.contains("pass: open:3: -A INPUT -i lo -j ACCEPT"), "{told}");
+    assert!(desk.ravelin(&["export", "ruleset", "open"], 0).0.contains("iifname \"lo\" accept"));
+}
+
+/// The numbered lines of the first text of the documentation.
+fn documented_file(text: &str) -> String {
+    let block = text.split("```text\n").nth(1).and_then(|block| block.split("```").next()).expect("a file");
+    let line = |line: &str| line.trim_start().split_once('\t').map_or("", |(_, words)| words).to_owned();
+    block.lines().map(|words| line(words) + "\n").collect()
+}
+
+/// The words of a command, with texts in single quotes.
+fn words(command: &str) -> Vec<&str> {
+    let parts = command.split('\'').enumerate();
+    parts
+        .flat_map(
+            |(number, part)| if number % 2 == 1 { vec![part] } else { part.split_whitespace().collect() },
+        )
+        .collect()
+}
+
+#[test]
+fn sessions_of_the_documentation_are_true_as_they_are_typed() {
+    const TEXT: &str = include_str!("../../../docs/policy.md");
+    let old = documented_file(TEXT);
+    assert_eq!(old, OLD);
+    let new = old.replace("--dport 53 ", "--dport 53:54 ").replace("22 -j DROP", "22 -j ACCEPT");
+    let dump = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -i lan -p udp -j ACCEPT\nCOMMIT\n";
+    let program = "reason blocked \"a rule, or the default\"
+policy edge(src: ip4, proto: u8, in_port: port) {
+    hook forward { group lines default block }
+    pass => flood
+    block => drop blocked
+    group lines { pass proto 17, in_port 1 }
+}
+start stage all() { goto edge.forward(0.0.0.0, 0, in_port) }
+";
+    let files = [("old", &*old), ("new", &new), ("rules.v4", dump), ("edge.rav", program)];
+    let desk = Desk::new(&files, &[]);
+    let mut replayed = Vec::new();
+    for block in TEXT.split("```text\n").skip(1).filter_map(|block| block.split("```").next()) {
+        for session in format!("\n{block}").split("\n$ ravelin ").skip(1) {
+            let (command, expected) = session.split_once('\n').expect("a command");
+            let words = words(command);
+            let differs = matches!(words[1], "check" | "diff") && !expected.contains("alike");
+            let (told, _) = desk.ravelin(&words, i32::from(differs));
+            assert_eq!(told.trim_end(), expected.trim_end(), "{command}");
+            replayed.push(words[..2].join(" "));
+        }
+    }
+    let all = ["policy check", "policy diff", "policy why", "policy test", "export ruleset", "policy diff"];
+    assert_eq!(replayed, all);
+}
+
+#[test]
+fn tests_behind_rules_are_run_too() {
+    let desk = desk();
+    let rules = "block all\npass in quick proto tcp from any to any port 22 no state # expect pass tcp any > any:22\n\
+                 pass out quick no state\n# expect block udp any > any\n";
+    desk.write("pf.conf", rules);
+    assert_eq!(desk.run(&["test", "pf.conf", "--as", "pf"], 0).0, "pf.conf: 2 tests, 0 failed\n");
+    desk.write("pf.conf", &rules.replace("pass tcp any > any:22", "block tcp any > any:22"));
+    assert!(desk.run(&["test", "pf.conf", "--as", "pf"], 1).0.contains("pf.conf:2: block tcp any > any:22"));
+}
+
+#[test]
+fn what_reads_as_a_test_behind_a_rule_is_not_passed_over() {
+    let desk = desk();
+    for (line, part) in [
+        ("pass all no state#expect block udp any > any", "pf.conf:1: block udp any > any"),
+        ("pass all no state label \"# expect block udp any > any\"", "pf.conf:1: "),
+    ] {
+        desk.write("pf.conf", &format!("{line}\n# expect pass udp any > any\n"));
+        let (shown, told) = desk.run(&["test", "pf.conf", "--as", "pf"], 1);
+        assert!((shown + &told).contains(part), "{line}: {told}");
+    }
+}
+
+#[test]
+fn a_change_before_a_rate_is_said_to_leave_it_more_for_others() {
+    let desk = desk();
+    let rules = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -m limit --limit 5/sec -j ACCEPT\nCOMMIT\n";
+    desk.write("first", rules);
+    desk.write("then", &rules.replace("-A FORWARD -m", "-A FORWARD -p udp -j DROP\n-A FORWARD -m"));
+    desk.write("moved", &format!("# the same rules\n{rules}"));
+    let said = "rules with rates, or other conditions on earlier packets, may hold for other packets";
+    assert!(desk.run(&["diff", "first", "then"], 1).0.contains(said));
+    assert!(document(&desk.run(&["diff", "first", "then", "--json"], 1).0)["left_over"].is_string());
+    assert_eq!(desk.run(&["diff", "first", "moved"], 0).0, "every packet is treated alike\n");
 }

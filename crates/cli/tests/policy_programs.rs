@@ -163,6 +163,8 @@ fn a_program_whose_rules_come_from_a_file_is_told_by_the_lines_of_the_file() {
         told.contains("rules.v4:16: -A services -p tcp -m multiport --dports 80,443 -j ACCEPT"),
         "{told}"
     );
+    let (told, _) = desk.run(&["check", "firewall.rav"], 0);
+    assert!(told.ends_with("  packets of IPv6 pass: all of its rules are about IPv4\n"), "{told}");
     assert_eq!(desk.run(&["test", "firewall.rav"], 0).0, "rules.v4: policy edge: 1 test, 0 failed\n");
     desk.write("rules.v4", &rules.replace("80,443", "443"));
     assert!(
@@ -175,4 +177,26 @@ fn a_program_whose_rules_come_from_a_file_is_told_by_the_lines_of_the_file() {
     );
     let (_, told) = desk.run(&["check", "firewall.rav"], 1);
     assert!(told.contains("so do its tests: write them as comments there"), "{told}");
+}
+
+#[test]
+fn a_title_that_a_program_skips_is_told() {
+    let program = "policy edge(family: u8) {
+    from \"rules.npf\" as npf skip_title
+    hook in
+    hook out
+    pass => flood
+    block => drop blocked
+}
+reason blocked \"blocked\"
+start stage all() { goto edge.in(4) }
+";
+    let rules = "group default {\n\tpass all\n}\n";
+    let titled = format!("rules of a gateway\n{rules}");
+    let desk = Desk::new(&[("edge.rav", program), ("rules.npf", &titled)], &[]);
+    let (_, told) = desk.ravelin(&["check", "edge.rav"], 0);
+    assert!(told.contains("W0410") && told.contains("rules.npf:1:1"), "{told}");
+    desk.write("rules.npf", rules);
+    let (_, told) = desk.ravelin(&["check", "edge.rav"], 0);
+    assert!(!told.contains("W0410"), "{told}");
 }

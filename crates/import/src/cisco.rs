@@ -7,6 +7,7 @@ pub(crate) mod list;
 mod object_group;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub use access_list::{AccessList, AccessListOptions, access_lists};
 pub use forwarding::forwarding_table;

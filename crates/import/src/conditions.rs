@@ -4,7 +4,7 @@ use crate::address::AddressFamily;
 use crate::region::{Region, Set};
 use crate::ruleset::{ImportedRules, Part};
 use crate::text::shown;
-use policy::{MAPPED, PacketField, RuleCondition, State, Values};
+use policy::{LOOPBACK, LOOPBACK_NAME, MAPPED, PacketField, RuleCondition, State, Values};
 
 /// Conditions that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -266,14 +266,18 @@ impl Interfaces {
         }
     }
 
+    /// The same, with the loopback interface of Linux, unless its name is bound to a port.
+    pub(crate) fn with_loopback(mut self) -> Self {
+        if self.names.iter().all(|(own, _)| own != LOOPBACK_NAME) {
+            self.names.insert(self.named, (LOOPBACK_NAME.to_owned(), LOOPBACK));
+            self.named += 1;
+        }
+        self
+    }
+
     /// Hands the names to the rules.
     pub(crate) fn tell(self, rules: &mut ImportedRules) {
         (rules.interfaces, rules.bound) = (self.names, self.bound);
-    }
-
-    /// Whether somebody has said what a name means.
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        self.names.iter().any(|(own, _)| own == name)
     }
 
     /// The set of one name.

@@ -19,6 +19,8 @@ mod segment;
 mod words;
 
 use crate::ImportError;
+use crate::text::shown;
+use policy::LOOPBACK;
 
 pub use imported::{ImportedPolicy, PolicyOptions};
 pub use lang::rules_file::FORMATS;
@@ -30,8 +32,13 @@ pub use recognise::recognise;
 /// Reads a file as a policy.
 ///
 /// # Errors
-/// What makes the file none of this format: a line that is none of it, an end that is missing.
+/// What makes the file none of this format: a line that is none of it, an end that is missing. A name that is
+/// bound to the port that stands for the loopback interface.
 pub fn read(text: &[u8], format: &str, options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
+    if let Some((name, _)) = options.interfaces.iter().find(|(_, port)| *port == LOOPBACK) {
+        let what = format!("the interface `{}` is bound to {LOOPBACK}, which stands for `lo`", shown(name));
+        return Err(ImportError::new(1, 1, what, "bind it to another port"));
+    }
     match format {
         "ios" => ios::read(text, options),
         "iptables" => iptables::read(text, options),

@@ -8,6 +8,8 @@ mod npf_files;
 mod packets;
 #[path = "filters/pf_files.rs"]
 mod pf_files;
+#[path = "filters/pf_shapes.rs"]
+mod pf_shapes;
 #[path = "kernel/random.rs"]
 mod random;
 
@@ -133,6 +135,18 @@ fn generated_configurations_of_pf_decide_as_the_model_says() {
     }
     for word in ["pass", "keep", "block", "rst", "port"] {
         assert!(all.get(word).is_some_and(|count| *count > 100), "{all:?}");
+    }
+}
+
+#[test]
+fn the_shapes_of_openbsds_own_tests_decide_as_the_manual_and_the_model_say() {
+    for (text, expected) in pf_shapes::SHAPES {
+        let imported = read(text.as_bytes(), "pf", &options(false)).expect(text);
+        assert_eq!(imported.refused, [], "{text}");
+        for (packet, expected) in pf_shapes::five().iter().zip(expected) {
+            assert_eq!(Firewall::new(&imported).packet(packet), expected, "{packet:?}\n{text}");
+        }
+        agrees("pf", false, text, &packets(&mut Random(5), 300));
     }
 }
 

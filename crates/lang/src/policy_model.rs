@@ -1,7 +1,7 @@
 //! The policies of a program as models that other policies can be compared with.
 
 use crate::source::{FileId, Sources, Span};
-use policy::{MAPPED, PacketField, Policy, RuleCondition, RulePlace, Values, comments};
+use policy::{MAPPED, PacketField, Policy, RuleCondition, RulePlace, Values, test_of, tests_in};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ fn one_located(checked: &CheckedPolicy, policies: &[Span], sources: &Sources) ->
                 Err("its rules come from a file, and so do its tests: write them as comments there"
                     .to_owned());
         }
-        let beside = comments(&sources.file(from).text).filter(|(_, words)| words.starts_with("expect "));
+        let beside = tests_in(&sources.file(from).text);
         expectations = beside.map(|(line, words)| (line, words.to_owned())).collect();
     }
     PolicyModel {
@@ -190,11 +190,12 @@ fn expectations(own: Span, others: &[Span], sources: &Sources) -> Vec<(u32, Stri
     let text = &sources.file(own.file).text;
     let (mut found, mut at) = (Vec::new(), 0);
     for (line, whole) in (1..).zip(text.split_inclusive('\n')) {
-        let words = whole.trim().strip_prefix("//").map(|comment| comment.trim_start_matches('/').trim());
-        let elsewhere =
-            others.iter().any(|other| other.file == own.file && (other.start..other.end).contains(&at));
-        if let Some(words) = words.filter(|words| words.starts_with("expect ") && !elsewhere) {
-            found.push((line, words.to_owned()));
+        if let Some(words) = test_of(whole) {
+            let place = at + whole.rfind(words).unwrap_or_default() as u32;
+            let is_other = |other: &Span| other.file == own.file && (other.start..other.end).contains(&place);
+            if !others.iter().any(is_other) {
+                found.push((line, words.to_owned()));
+            }
         }
         at += whole.len() as u32;
     }

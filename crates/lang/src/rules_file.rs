@@ -37,8 +37,17 @@ pub struct UnreadableLine {
     pub advice: String,
 }
 
-/// Reads the text of a file: the policy, or all lines that it cannot be made of.
-pub type ReadRules = fn(&str, &RulesFileOptions) -> Result<Policy, Vec<UnreadableLine>>;
+/// What was read from a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulesRead {
+    /// Its policy.
+    pub policy: Policy,
+    /// Whether its first line was skipped, as a title.
+    pub skipped_title: bool,
+}
+
+/// Reads the text of a file: what it says, or all lines of which no policy can be made.
+pub type ReadRules = fn(&str, &RulesFileOptions) -> Result<RulesRead, Vec<UnreadableLine>>;
 
 /// Who reads files with the rules of a policy.
 #[derive(Clone, Copy, Debug)]

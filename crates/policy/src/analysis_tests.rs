@@ -395,7 +395,7 @@ fn of_a_policy_about_version_4_alone_no_more_is_said() {
     let of_6 = rule(holds(PacketField::Family, Values::exact(6)), RuleAction::Pass);
     let short = rule(holds(PacketField::Length, Values::Range { low: 0, high: 99 }), RuleAction::Block);
     let mut both = forwarding(vec![vec![of_6, short]]);
-    both.groups[0].rules[1].place.line = 1;
+    (both.groups[0].rules[1].place.line, both.groups[0].rules[1].place.column) = (1, 1);
     let alone = Policy { families: AskedFamilies::Version4Alone, ..both.clone() };
     let why = |policy: &Policy, packets: &str| {
         let packets = read_packets(packets, &[]).expect("packets");

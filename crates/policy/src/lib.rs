@@ -19,6 +19,7 @@ mod diagram;
 mod diagram_description;
 mod difference;
 mod evaluate;
+mod families;
 mod field;
 mod findings;
 mod header_fields;
@@ -29,6 +30,7 @@ mod listed_difference;
 #[cfg(test)]
 mod listed_tests;
 mod model;
+mod one_field;
 mod opposed;
 mod order;
 #[cfg(test)]
@@ -46,7 +48,7 @@ mod toy;
 mod unreached;
 mod why;
 
-pub use comments::{comment, comments};
+pub use comments::{comment, test_of, tests_in};
 pub use decisions::{AnalysisFault, PolicyDecision};
 pub use diagram_description::PacketBox;
 pub use difference::{DifferenceClass, PolicyDifference, difference, difference_within};
@@ -55,8 +57,8 @@ pub use field::{MAPPED, Packet, PacketField, State, Values};
 pub use findings::{PolicyFindings, findings};
 pub use limits::{DEEPEST_JUMPS, MOST_NODES, MOST_RULES, MOST_STEPS};
 pub use model::{
-    AskedFamilies, Hook, HookPoint, MatchOrder, Memory, Path, Policy, PolicyRule, Reject, Remembers,
-    RuleAction, RuleCondition, RuleGroup, RulePlace, RuleRate, Unreachable,
+    AskedFamilies, Hook, HookPoint, LOOPBACK, LOOPBACK_NAME, MatchOrder, Memory, Path, Policy, PolicyRule,
+    Reject, Remembers, RuleAction, RuleCondition, RuleGroup, RulePlace, RuleRate, Unreachable,
 };
 pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;

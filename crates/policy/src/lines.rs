@@ -14,13 +14,14 @@ impl Policy {
     /// The rules that each line became, in the order of their first ones: of each rule its group and its
     /// index there. Rules with the same place and the same text are one line. What the reader added, since
     /// packets of the other family come to no hook of a file for one family, or no policy that is about IPv4
-    /// alone is asked about them, is none.
+    /// alone is asked about them, and what stands at the end of a list without being written, is none.
     pub fn lines(&self) -> Vec<Vec<(usize, usize)>> {
         let mut lines: Vec<Vec<RuleIndex>> = Vec::new();
         let mut known = HashMap::new();
         for (group, rules) in self.groups.iter().enumerate() {
             for (index, rule) in rules.rules.iter().enumerate() {
-                if index == 0 && self.lets_other_family_pass(group) {
+                let is_unwritten = rule.place.line > 0 && rule.place.column == 0;
+                if is_unwritten || (index == 0 && self.lets_other_family_pass(group)) {
                     continue;
                 }
                 let line = *known.entry((rule.place, &*rule.text)).or_insert_with(|| {

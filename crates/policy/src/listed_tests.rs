@@ -229,7 +229,7 @@ fn beyond_the_limit_of_pairs_lists_tell_redundant_lines_alone() {
     rules.push(rule(holds(PacketField::Length, Values::Range { low: 0, high: 99 }), RuleAction::Pass));
     rules.push(rule(holds(PacketField::Dscp, Values::exact(1)), RuleAction::Block));
     for (rule, line) in rules.iter_mut().zip(1..) {
-        rule.place.line = line;
+        (rule.place.line, rule.place.column) = (line, 1);
     }
     let policy = forwarding(vec![rules]);
     let within = |pairs| listed(&policy).order_findings(usize::MAX, pairs).expect("short");

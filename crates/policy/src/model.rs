@@ -4,6 +4,14 @@ use crate::field::{PacketField, Values};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+/// The port that stands for the loopback interface of a machine, `lo` of Linux and `lo0` of the BSDs, unless
+/// its name is bound to another one. Packets that the machine sends to itself go out and come in by it, and
+/// no port of a gateway has its number.
+pub const LOOPBACK: u16 = u16::MAX;
+
+/// The name under which packets are described that go by [`LOOPBACK`].
+pub const LOOPBACK_NAME: &str = "lo";
+
 /// What a file, or a declaration of a program, says about packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -42,7 +50,8 @@ pub enum AskedFamilies {
 pub struct RulePlace {
     /// The line, from 1.
     pub line: u32,
-    /// The column in bytes, from 1.
+    /// The column in bytes, from 1; 0 for a rule that nobody has written, such as the last one of an access
+    /// list of IOS.
     pub column: u32,
 }
 

@@ -214,7 +214,7 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
             let mut groups = vec![first, second, third];
             // Each fourth rule stands in the line of the one before it, as if they were one for their author.
             for (number, rule) in groups.iter_mut().flat_map(|group| &mut group.rules).enumerate() {
-                rule.place.line = 1 + number as u32 * 3 / 4;
+                (rule.place.line, rule.place.column) = (1 + number as u32 * 3 / 4, 1);
             }
             Policy {
                 hooks,

@@ -2,9 +2,10 @@
 
 use super::policy::source::Source;
 use super::table::files::{import_failure, read};
-use super::table::source;
+use super::table::source::{self, recognise};
 use crate::arguments::export::{ExportKind, NftArguments};
 use crate::arguments::policy::PolicySource;
+use crate::arguments::table::{RuleFormat, RuleSource};
 use crate::failure::Failure;
 use crate::program::ready;
 use crate::render;
@@ -60,7 +61,10 @@ fn nft(arguments: &NftArguments, json: bool) -> Result<(), Failure> {
         layout.with_ports = PORTS_OF_PROGRAMS;
         of_table(table(&program.program, arguments)?, arguments)?
     } else {
-        source::load(&read(&arguments.file)?, &arguments.file, &arguments.source)?
+        let file = read(&arguments.file)?;
+        let hook = hook(&file, &arguments.file, &arguments.source)?;
+        (layout.chain, layout.hook) = (hook.to_owned(), hook.to_owned());
+        source::load(&file, &arguments.file, &arguments.source)?
     };
     if let (Some(own), Some(asked)) = (rules.default, arguments.default)
         && own != asked
@@ -78,6 +82,29 @@ fn nft(arguments: &NftArguments, json: bool) -> Result<(), Failure> {
     let write = if arguments.as_json { write_json } else { write_text };
     let text = write(&rules, &layout).map_err(|error| import_failure(&arguments.file, &error))?;
     Ok(render::text(&text)?)
+}
+
+/// Where the rules of a file are asked: a chain of a dump at its own place, other rules about packets that
+/// are forwarded.
+fn hook(text: &[u8], file: &str, source: &RuleSource) -> Result<&'static str, Failure> {
+    let whole = |what: &str| {
+        Failure::Usage(format!("{file}: {what}; `ravelin export ruleset` writes all that the file says"))
+    };
+    match (source.format.unwrap_or_else(|| recognise(text)), source.chain.as_deref()) {
+        (RuleFormat::Nft, _) => Err(whole(
+            "one chain of nftables is not written back by itself: it may be about both families, and about payload of later fragments",
+        )),
+        (RuleFormat::Iptables, _) if source.table != "filter" => {
+            Err(whole("only chains of the table `filter` are written by themselves"))
+        }
+        (RuleFormat::Iptables, None | Some("FORWARD")) => Ok("forward"),
+        (RuleFormat::Iptables, Some("INPUT")) => Ok("input"),
+        (RuleFormat::Iptables, Some("OUTPUT")) => Ok("output"),
+        (RuleFormat::Iptables, Some(_)) => {
+            Err(whole("only the chains FORWARD, INPUT and OUTPUT are written by themselves"))
+        }
+        (RuleFormat::Classbench | RuleFormat::Ios, _) => Ok("forward"),
+    }
 }
 
 /// The wanted table of rules, or the only one.

@@ -13,14 +13,15 @@
 //! is refused.
 
 use super::entry::{Entry, entry};
-use super::list::List;
+use super::list::{LARGEST, List, is_extended};
 use super::object_group::ObjectGroups;
+use super::texts::commands;
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::Fault;
 use crate::limits::MOST_LIST_RULES;
 use crate::ruleset::{ChainPolicy, Decision, ImportedRules};
-use crate::text::{Line, Word, lines, place, shown};
+use crate::text::{Line, Word, place, shown};
 use std::collections::{BTreeMap, HashMap};
 
 /// How strictly to read.
@@ -51,7 +52,11 @@ pub struct AccessList {
 pub fn access_lists(text: &[u8], options: &AccessListOptions) -> Result<Vec<AccessList>, ImportError> {
     let mut left = MOST_LIST_RULES;
     let rows = |list| rows(list, &mut left, options.lenient);
-    configuration(text, options.lenient)?.lists.into_iter().map(rows).collect()
+    let configuration = configuration(text, options.lenient)?;
+    match configuration.unclear.into_iter().next() {
+        Some(error) => Err(error),
+        None => configuration.lists.into_iter().map(rows).collect(),
+    }
 }
 
 /// A list as rows of a table; `left` is how many rows there may still be.
@@ -106,6 +111,8 @@ pub(crate) struct Configuration {
     pub(crate) access_groups: Vec<AccessGroup>,
     /// What stands outside of lists and cannot be kept.
     pub(crate) refused: Vec<ImportError>,
+    /// Lines that may be about lists, and of which it is not known what they mean there.
+    pub(crate) unclear: Vec<ImportError>,
 }
 
 /// A list that an interface asks about its packets: `ip access-group NAME in|out`.
@@ -123,10 +130,11 @@ pub(crate) struct AccessGroup {
 
 /// Reads the lists of a configuration, and where they are asked.
 pub(crate) fn configuration(text: &[u8], lenient: bool) -> Result<Configuration, ImportError> {
+    let commands = commands(text)?;
     let mut groups = ObjectGroups::default();
-    for line in lines(text)? {
+    for line in &commands {
         let words: Vec<Word<'_>> = line.words().collect();
-        groups.line(line, &words);
+        groups.line(*line, &words);
     }
     let mut lists = Lists {
         lenient,
@@ -138,7 +146,7 @@ pub(crate) fn configuration(text: &[u8], lenient: bool) -> Result<Configuration,
     };
     let mut mode = Mode::Elsewhere;
     let mut last = "";
-    for line in lines(text)? {
+    for line in commands {
         last = line.text;
         let words: Vec<Word<'_>> = line.words().collect();
         mode = lists.line(mode, line, &words)?;
@@ -180,11 +188,11 @@ const OTHER_LISTS: [[&str; 2]; 8] = [
 ];
 
 /// What stands behind `ip access-list` or `access-list` and says nothing about packets: how often logs are
-/// written, and how lists are kept in memory.
-const SETTINGS: [&str; 3] = ["log-update", "logging", "compiled"];
+/// written, how lists are kept in memory, and how long lines last that users open (`dynamic`).
+const SETTINGS: [&str; 4] = ["log-update", "logging", "compiled", "dynamic-extended"];
 
 /// Commands outside of lists that block, permit or change packets as well, and what they do.
-const DECIDING: [(&str, &str); 8] = [
+const DECIDING: [(&str, &str); 12] = [
     ("ipv6 traffic-filter", "asks a list of IPv6"),
     ("ip nat", "translates addresses (NAT)"),
     ("ip inspect", "lets answers of connections pass"),
@@ -193,6 +201,10 @@ const DECIDING: [(&str, &str); 8] = [
     ("service-policy", "limits, drops or marks classes of packets"),
     ("vlan access-map", "drops packets of a VLAN"),
     ("vlan filter", "drops packets of a VLAN"),
+    ("ip policy", "sends packets another way, or drops them"),
+    ("ip local policy", "sends packets another way, or drops them"),
+    ("ip options drop", "drops packets with options of IP"),
+    ("cts role-based", "drops packets by their security groups"),
 ];
 
 /// The words that begin lines of lists that decide something.
@@ -201,8 +213,7 @@ const LINES: [&str; 4] = ["permit", "deny", "evaluate", "dynamic"];
 const NO_LIST: &str = "put it behind the line `ip access-list standard|extended NAME` of its list";
 
 const SHAPE: &str = "a line is written `access-list NUMBER permit|deny …`";
-/// The largest number of a line of a list, and the distance of those that IOS gives by itself.
-const LARGEST: u64 = i32::MAX as u64;
+/// The distance of the numbers of lines that IOS gives by itself.
 const STEP: u64 = 10;
 
 struct Lists {
@@ -218,18 +229,20 @@ struct Lists {
 }
 
 impl Lists {
-    /// The list of a number, which says what kind it is.
-    fn numbered(&mut self, name: Word<'_>) -> Result<usize, ImportError> {
-        let number = name.number(9999, "number of an access list")?;
-        let extended = match number {
-            1..=99 | 1300..=1999 => false,
-            100..=199 | 2000..=2699 => true,
-            _ => {
-                let what = format!("access list {number} is none of IP");
-                return Err(name.error(what, "lists of IP are 1-199 and 1300-2699"));
-            }
+    /// The list of a number; none for lists of other protocols.
+    fn numbered(&mut self, name: Word<'_>) -> Result<Option<usize>, ImportError> {
+        Ok(is_extended(name)?.map(|extended| self.list(name.text, extended, name.line)))
+    }
+
+    /// `ip access-list resequence NAME FIRST STEP`: the lines of a list get these numbers.
+    fn resequence(&mut self, line: Line<'_>, words: &[Word<'_>]) -> Result<(), ImportError> {
+        let [_, name, first, step] = words else {
+            let shape = "write `ip access-list resequence NAME FIRST STEP`";
+            return Err(line.error_at_end("the line has not the words of new numbers", shape));
         };
-        Ok(self.list(name.text, extended, name.line))
+        let list = self.numbers.get(name.text).map(|list| &mut self.configuration.lists[*list]);
+        let missing = || name.error(format!("there is no list `{}`", shown(name.text)), "remove the line");
+        list.ok_or_else(missing)?.resequence(*first, *step)
     }
 
     fn named(&mut self, line: Line<'_>, words: &[Word<'_>]) -> Result<usize, ImportError> {
@@ -279,16 +292,36 @@ impl Lists {
             ("access-list", setting) if SETTINGS.contains(&setting) => Ok(Mode::Elsewhere),
             ("access-list", _) => {
                 let Some((name, rest)) = rest.split_first() else {
-                    return Err(line.error_at_end("the number of the list is missing", SHAPE));
+                    let missing = line.error_at_end("the number of the list is missing", SHAPE);
+                    return Ok(self.unclear(missing));
                 };
-                let list = self.numbered(*name)?;
-                self.entry(list, line, None, rest)?;
+                match self.numbered(*name) {
+                    Ok(Some(list)) => self.entry(list, line, None, rest)?,
+                    Ok(None) => {}
+                    Err(error) => return Ok(self.unclear(error)),
+                }
                 Ok(Mode::Elsewhere)
             }
             ("ip", "access-list") if rest.get(1).is_some_and(|word| SETTINGS.contains(&word.text)) => {
                 Ok(Mode::Elsewhere)
             }
-            ("ip", "access-list") => Ok(Mode::List(self.named(line, &rest[1..])?)),
+            ("ip", "access-list") if rest.get(1).is_some_and(|word| word.text == "resequence") => {
+                match self.resequence(line, &rest[1..]) {
+                    Ok(()) => Ok(Mode::Elsewhere),
+                    Err(error) => Ok(self.unclear(error)),
+                }
+            }
+            // Asked by `cts role-based`.
+            ("ip", "access-list") if rest.get(1).is_some_and(|word| word.text == "role-based") => {
+                Ok(Mode::OtherList)
+            }
+            ("ip", "access-list") => match self.named(line, &rest[1..]) {
+                Ok(list) => Ok(Mode::List(list)),
+                Err(error) => {
+                    self.unclear(error);
+                    Ok(Mode::OtherList)
+                }
+            },
             ("interface", _) => Ok(self.interface(rest)),
             ("ip", "access-group") => {
                 self.access_group(mode, line, words, false);
@@ -301,12 +334,15 @@ impl Lists {
             }
             ("no" | "default", _) => self.taken_away(mode, line, first, rest),
             _ if OTHER_LISTS.iter().any(|start| start[..] == [&*command, &*second]) => Ok(Mode::OtherList),
-            ("ip", short) if is_short(short, "access-list") => Err(shortened(&rest[0], "access-list")),
+            ("ip", short) if is_short(short, "access-list") => {
+                self.unclear(shortened(&rest[0], "access-list"));
+                Ok(Mode::OtherList)
+            }
             ("ip", short) if is_short(short, "access-group") => {
                 self.refuse(shortened(&rest[0], "access-group"));
                 Ok(mode)
             }
-            (short, _) if is_short(short, "access-list") => Err(shortened(first, "access-list")),
+            (short, _) if is_short(short, "access-list") => Ok(self.unclear(shortened(first, "access-list"))),
             (short, _) if is_short(short, "interface") => {
                 self.refuse(shortened(first, "interface"));
                 Ok(self.interface(rest))
@@ -328,7 +364,9 @@ impl Lists {
                     Mode::Elsewhere | Mode::Interface(..)
                         if is_entry && !matches!(word, "remark" | "dynamic") =>
                     {
-                        Err(first.error(format!("`{}` stands in no list", shown(first.text)), NO_LIST))
+                        let what = format!("`{}` stands in no list", shown(first.text));
+                        self.unclear(first.error(what, NO_LIST));
+                        Ok(mode)
                     }
                     Mode::Interface(interface, false) => Ok(Mode::Interface(interface, indented)),
                     _ if indented || is_entry => Ok(mode),
@@ -373,6 +411,12 @@ impl Lists {
         self.access_groups.insert(key, AccessGroup { interface, list, out, line, column, text });
     }
 
+    /// Keeps a line of which it is not known what it means for lists.
+    fn unclear(&mut self, error: ImportError) -> Mode {
+        self.configuration.unclear.push(error);
+        Mode::Elsewhere
+    }
+
     /// Keeps what is wrong outside of lists: lists do not depend on it.
     fn refuse(&mut self, error: ImportError) {
         self.configuration.refused.push(error);
@@ -395,9 +439,11 @@ impl Lists {
         };
         match words[..] {
             ["ip", short, ..] if is_short(short, "access-list") => {
-                return Err(shortened(&rest[1], "access-list"));
+                return Ok(self.unclear(shortened(&rest[1], "access-list")));
             }
-            [short, ..] if is_short(short, "access-list") => return Err(shortened(&rest[0], "access-list")),
+            [short, ..] if is_short(short, "access-list") => {
+                return Ok(self.unclear(shortened(&rest[0], "access-list")));
+            }
             ["ip", short, ..] if is_short(short, "access-group") => {
                 self.refuse(shortened(&rest[1], "access-group"));
                 return Ok(mode);
@@ -431,7 +477,10 @@ impl Lists {
                 let taken = self.entry_taken_away(list, line, first, rest);
                 taken.or_else(|error| self.refuse_in(list, error)).map(|()| mode)
             }
-            _ => Err(unclear()),
+            _ => {
+                self.unclear(unclear());
+                Ok(mode)
+            }
         }
     }
 

@@ -2,8 +2,30 @@
 
 use super::entry::Entry;
 use crate::ImportError;
+use crate::text::Word;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
+
+/// The largest number of a line of a list.
+pub(super) const LARGEST: u64 = i32::MAX as u64;
+
+/// Whether the list of a number is an extended one; `None` for lists of other protocols.
+///
+/// # Errors
+/// A word that is no number of a list.
+pub(super) fn is_extended(name: Word<'_>) -> Result<Option<bool>, ImportError> {
+    let number = name.number(9999, "number of an access list")?;
+    match number {
+        1..=99 | 1300..=1999 => Ok(Some(false)),
+        100..=199 | 2000..=2699 => Ok(Some(true)),
+        // Kinds of Ethernet, DECnet, XNS, AppleTalk, Ethernet addresses, IPX.
+        200..=1299 => Ok(None),
+        _ => {
+            let what = format!("access list {number} is none of IP");
+            Err(name.error(what, "lists of IP are 1-199 and 1300-2699"))
+        }
+    }
+}
 
 /// An access list.
 #[derive(Debug)]
@@ -69,6 +91,24 @@ impl List {
             numbers.remove(&number);
         }
         Some(())
+    }
+
+    /// Gives the lines numbers from the first one on, in their order.
+    ///
+    /// # Errors
+    /// Words that are no numbers, and numbers that lines cannot have.
+    pub(super) fn resequence(&mut self, first: Word<'_>, step: Word<'_>) -> Result<(), ImportError> {
+        let (first_number, step_number) =
+            (first.number(LARGEST, "number of a line")?, step.number(LARGEST, "number of a line")?);
+        let last = first_number + step_number.saturating_mul(self.len() as u64);
+        if first_number == 0 || step_number == 0 || last > LARGEST {
+            return Err(first.error("the lines have no such numbers", format!("numbers are 1 to {LARGEST}")));
+        }
+        self.numbers.clear();
+        for (place, (_, entry)) in (0..).zip(std::mem::take(&mut self.entries)) {
+            self.insert(first_number + step_number * place, entry);
+        }
+        Ok(())
     }
 
     /// Takes all away that it has.

@@ -215,6 +215,17 @@ fn is_member(word: &str) -> bool {
     ) || word.starts_with(|first: char| first.is_ascii_digit())
 }
 
+/// A mask of ones before zeros. In groups a one is a bit that is compared, other than in lists.
+fn network_mask(word: Word<'_>) -> Result<u128, ImportError> {
+    let mask = ip4(word, "write a mask such as 255.255.255.0")?;
+    let zeros = host_mask(32, 0) & !mask;
+    if zeros & (zeros + 1) != 0 {
+        let what = format!("`{}` is no mask of a network", shown(word.text));
+        return Err(word.error(what, "write one such as 255.255.255.0; a one is a bit that is compared"));
+    }
+    Ok(mask)
+}
+
 /// What a line of a group adds; nothing for a description.
 fn member(line: Line<'_>, words: &[Word<'_>], kind: Kind) -> Result<Vec<Member>, ImportError> {
     const ADVICE: &str = "write `host ADDRESS`, `ADDRESS MASK`, `range FIRST LAST` or `group-object NAME`";
@@ -247,7 +258,7 @@ fn member(line: Line<'_>, words: &[Word<'_>], kind: Kind) -> Result<Vec<Member>,
                 Some(length) => {
                     !host_mask(32, length.number(32, "length of a prefix")? as u8) & host_mask(32, 0)
                 }
-                None => ip4(words.next("the mask")?, ADVICE)?,
+                None => network_mask(words.next("the mask")?)?,
             };
             vec![Member::Addresses(Set::masked(32, address & mask, mask))]
         }

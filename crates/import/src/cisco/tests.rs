@@ -92,7 +92,7 @@ fn lists_are_told_apart_by_number_and_name() {
 fn the_exact_place_is_named() {
     for (text, line, column, part) in [
         ("access-list\n", 1, 12, "number of the list is missing"),
-        ("access-list 700 permit any\n", 1, 13, "none of IP"),
+        ("access-list 2700 permit any\n", 1, 13, "none of IP"),
         ("access-list x permit any\n", 1, 13, "no number of an access list"),
         ("access-list 101\n", 1, 16, "`permit` or `deny` is missing"),
         ("access-list 101 allow ip any any\n", 1, 17, "neither `permit` nor `deny`"),
@@ -169,7 +169,7 @@ fn no_line_of_a_list_goes_unread() {
         ("access-list 101 permit ip any any\nno ip access-l extended 101\n", 2, 7, "may mean `access-list`"),
         ("ip access-list extended x\n permit ip any any\nden tcp any any eq 22\n", 3, 1, "may mean `deny`"),
         ("ip access-list extended x\np ip any any\n", 2, 1, "may mean `permit`"),
-        ("ip access-list resequence x 10 10\n", 1, 34, "has not the words"),
+        ("ip access-list resequence x 10 10\n", 1, 27, "no list `x`"),
         ("access-list 101 10 permit ip any any\n", 1, 17, "neither `permit`"),
         ("ip access-list extended x\n permit tcp object-group g any eq 80\n", 2, 26, "no object group `g`"),
         ("ip access-list extended x\n permit tcp any any eq 80 fragments\n", 2, 27, "behind ports"),

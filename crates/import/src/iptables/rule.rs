@@ -160,10 +160,11 @@ const ASKING: [&str; 13] = [
 
 impl Context {
     pub(crate) fn new(purpose: Purpose, family: AddressFamily, interfaces: &Naming) -> Self {
+        let named = Interfaces::new(interfaces);
         Self {
             purpose,
             family,
-            interfaces: Interfaces::new(interfaces),
+            interfaces: if purpose == Purpose::Policy { named.with_loopback() } else { named },
             memories: Vec::new(),
             asks_connections: false,
             translated: false,
@@ -553,7 +554,6 @@ impl Context {
         let policy = self.purpose == Purpose::Policy;
         let sets = match name.text.strip_suffix('+') {
             Some(start) => self.interfaces.starting(start),
-            None if policy && name.text == "lo" && !self.interfaces.knows("lo") => Ok(Vec::new()),
             None => self.interfaces.one(&name.text).map(|set| vec![set]),
         };
         let sets = sets.map_err(|fault| {

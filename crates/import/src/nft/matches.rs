@@ -120,11 +120,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn condition(&mut self, body: &Value, conditions: &mut Conditions) -> Result<(), Refusal> {
-        let (Some(operator), Some(left), Some(right)) =
-            (body.get("op").and_then(Value::as_str), body.get("left"), body.get("right"))
-        else {
-            return Refusal::new("the match has no operator or not two sides");
-        };
+        let (operator, left, right) = operands::sides(body)?;
         if let Some(parts) = left.get("concat").and_then(Value::as_array) {
             return self.concatenation(operator, parts, right, conditions);
         }

@@ -53,6 +53,20 @@ impl Refusal {
     }
 }
 
+/// The operator and the two sides of a match, which has nothing else.
+pub(crate) fn sides(body: &Value) -> Result<(&str, &Value, &Value), Refusal> {
+    if let Some(other) = body
+        .as_object()
+        .and_then(|members| members.keys().find(|name| !matches!(name.as_str(), "op" | "left" | "right")))
+    {
+        return Refusal::new(format!("what `{}` means in a match is not known here", shown(other)));
+    }
+    match (body.get("op").and_then(Value::as_str), body.get("left"), body.get("right")) {
+        (Some(operator), Some(left), Some(right)) => Ok((operator, left, right)),
+        _ => Refusal::new("the match has no operator or not two sides"),
+    }
+}
+
 /// The values on the right: the elements of a set, or the one value.
 pub(crate) fn elements(right: &Value, sets: &Sets) -> Result<Vec<Value>, Refusal> {
     let elements = match right {

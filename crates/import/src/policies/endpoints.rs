@@ -7,11 +7,14 @@ use crate::address::{AddressFamily, PrefixFault, host_mask, parse, parse_prefix}
 use crate::conditions::Unnamed;
 use crate::services;
 use crate::text::{lines, parse_number, shown};
-use policy::{MAPPED, PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
+use policy::{LOOPBACK, MAPPED, PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
 
 /// TCP and UDP, the protocols whose ports rules compare.
 pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
+
+/// The loopback interface of the BSDs that every machine has.
+pub(super) const LOOPBACK_OF_BSD: &str = "lo0";
 
 /// Every packet.
 pub(super) fn all() -> RuleCondition {
@@ -156,7 +159,7 @@ pub(super) fn prefix(word: &FilterWord<'_>) -> Result<(AddressFamily, u128, u8),
 /// The port of an interface's name.
 pub(super) fn interface(word: &FilterWord<'_>, bound: &[(String, u16)]) -> Result<u16, ImportError> {
     let port = bound.iter().find(|(name, _)| name == word.text).map(|(_, port)| *port);
-    port.ok_or_else(|| {
+    port.or((word.text == LOOPBACK_OF_BSD).then_some(LOOPBACK)).ok_or_else(|| {
         let (what, advice) = Unnamed::Unbound.words(word.text);
         word.error(what, advice)
     })

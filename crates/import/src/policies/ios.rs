@@ -7,7 +7,8 @@
 //!  ip access-group web out         Out: packets from another port by this one go to the list `web`
 //! ```
 //!
-//! What no line of a list permits is denied. No list is asked about packets of IPv6, and none about those of
+//! A list that no interface asks is no part of the policy, though its lines must be understood. What no line
+//! of a list permits is denied. No list is asked about packets of IPv6, and none about those of
 //! the router itself where they leave.
 
 use super::{ImportedPolicy, PolicyOptions};
@@ -20,7 +21,7 @@ use policy::{
     AskedFamilies, Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, RuleAction,
     RuleCondition, RuleGroup, RulePlace, Values,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolicy, ImportError> {
     let configuration = configuration(text, true)?;
@@ -32,22 +33,24 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let interfaces = options.interfaces.clone();
     let mut policy = Policy { interfaces, families: AskedFamilies::Version4, ..Policy::default() };
     let mut refused = configuration.refused;
+    refused.extend(configuration.unclear);
     let mut kept = 0;
+    let asked: HashSet<&str> = configuration.access_groups.iter().map(|asked| asked.list.as_str()).collect();
+    let mut numbers = HashMap::new();
     for list in &configuration.lists {
         refused.extend(list.refused.iter().cloned());
         kept += list.len();
-        policy.groups.push(group(list));
-    }
-    let mut numbers = HashMap::new();
-    for (number, list) in configuration.lists.iter().enumerate() {
-        numbers.entry(list.name.as_str()).or_insert(number);
+        // Other lists are about terminals, routes or NAT.
+        if asked.contains(list.name.as_str()) {
+            numbers.entry(list.name.as_str()).or_insert((policy.groups.len(), list));
+            policy.groups.push(group(list));
+        }
     }
     let mut interfaces = Interfaces::new(&Naming::Ports(options.interfaces.clone()));
     for (point, out) in [(HookPoint::In, false), (HookPoint::Out, true)] {
         let mut rules = Vec::new();
         for asked in configuration.access_groups.iter().filter(|asked| asked.out == out) {
-            let list =
-                numbers.get(asked.list.as_str()).map(|number| (*number, &configuration.lists[*number]));
+            let list = numbers.get(asked.list.as_str()).copied();
             match rule(asked, list, &mut interfaces) {
                 Ok(rule) => rules.push(rule),
                 Err(error) => refused.push(error),
@@ -80,7 +83,7 @@ fn group(list: &List) -> RuleGroup {
         })
         .collect();
     rules.push(PolicyRule {
-        place: RulePlace { line: list.line, column: 1 },
+        place: RulePlace { line: list.line, column: 0 },
         text: "what no line permits is denied".into(),
         condition: RuleCondition::All(Vec::new()),
         action: RuleAction::Block,
@@ -106,7 +109,8 @@ fn rule(
         let what = format!("there is no access list `{}`", shown(&asked.list));
         return Err(error(what, "write the list, or remove the line"));
     };
-    if list.is_empty() {
+    // What a refused line would have been is told there; without it the list denies all.
+    if list.is_empty() && list.refused.is_empty() {
         let what = format!("the access list `{}` has no line", shown(&asked.list));
         return Err(error(what, "IOS lets everything pass then; write `permit ip any any` if that is meant"));
     }

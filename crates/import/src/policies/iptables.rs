@@ -56,6 +56,10 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     refuse_other_family(text, options.family)?;
     let mut sets = AddressSets::default();
     let tables = tables(text, Some(&mut sets))?;
+    if tables.is_empty() {
+        let advice = "write what `iptables-save` prints; a machine without rules has none that could be kept";
+        return Err(ImportError::new(1, 1, "the dump has no table", advice));
+    }
     let naming = Naming::Ports(options.interfaces.clone());
     let mut reader = Reader {
         family: options.family,

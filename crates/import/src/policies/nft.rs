@@ -44,7 +44,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let ruleset = Ruleset::read(source, &document)?;
     let reached = ruleset.reached(source)?;
     let mut refused = ruleset.others(source);
-    let interfaces = Interfaces::new(&Naming::Ports(options.interfaces.clone()));
+    let interfaces = Interfaces::new(&Naming::Ports(options.interfaces.clone())).with_loopback();
     let mut matcher = Matcher::new(interfaces, ruleset.followed());
     let (mut groups, mut kept, mut count) = (Vec::with_capacity(reached.chains.len()), 0, 0);
     for (number, chain) in &reached.chains {

@@ -61,8 +61,8 @@ struct Reader<'a> {
     block_policy: Answers,
     remembers: Remembers,
     keeps: bool,
-    /// Ports at which nothing is compared.
-    skipped: Vec<u16>,
+    /// Ports at which nothing is compared, and where that is said.
+    skipped: Vec<(u16, RulePlace)>,
     rules: usize,
     kept: usize,
     refused: Vec<ImportError>,
@@ -301,15 +301,11 @@ impl<'a> Reader<'a> {
                 }
                 let (bound, skipped) = (self.bound, &mut self.skipped);
                 each(statement, |statement| {
-                    let word = statement.name("interface")?;
-                    // No packet of a gateway comes by the loopback of the machine.
-                    let number = word.text.strip_prefix("lo");
-                    let is_loopback =
-                        number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()));
-                    match super::endpoints::interface(&word, bound) {
-                        Ok(port) => skipped.push(port),
-                        Err(_) if is_loopback => {}
-                        Err(error) => return Err(error),
+                    let name = statement.name("interface")?;
+                    let place = RulePlace { line: name.line, column: name.column };
+                    let port = rule::port_of(&name, bound)?;
+                    if skipped.iter().all(|(known, _)| *known != port) {
+                        skipped.push((port, place));
                     }
                     Ok(())
                 })?;

@@ -3,14 +3,13 @@
 use super::{PolicyOptions, read};
 use crate::ImportError;
 use crate::address::AddressFamily;
-use lang::rules_file::{RulesFileOptions, RulesFileReader, UnreadableLine};
-use policy::Policy;
+use lang::rules_file::{RulesFileOptions, RulesFileReader, RulesRead, UnreadableLine};
 
 /// Reads the files that policies of a program take their rules from; a file with a line that means what no
 /// policy can say is refused.
 pub const RULES_READER: RulesFileReader = RulesFileReader(read_rules);
 
-fn read_rules(text: &str, wanted: &RulesFileOptions) -> Result<Policy, Vec<UnreadableLine>> {
+fn read_rules(text: &str, wanted: &RulesFileOptions) -> Result<RulesRead, Vec<UnreadableLine>> {
     let options = PolicyOptions {
         family: if wanted.family == Some(6) { AddressFamily::V6 } else { AddressFamily::V4 },
         interfaces: wanted.interfaces.clone(),
@@ -26,7 +25,7 @@ fn read_rules(text: &str, wanted: &RulesFileOptions) -> Result<Policy, Vec<Unrea
     };
     let imported = read(text.as_bytes(), &wanted.format, &options).map_err(|error| vec![line(error)])?;
     if imported.refused.is_empty() {
-        Ok(imported.policy)
+        Ok(RulesRead { policy: imported.policy, skipped_title: imported.skipped.is_some() })
     } else {
         Err(imported.refused.into_iter().map(line).collect())
     }

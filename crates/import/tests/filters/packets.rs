@@ -70,6 +70,19 @@ impl Sent {
         }
     }
 
+    /// A packet that is forwarded between these ports.
+    pub(crate) fn made(
+        ways: [u16; 2],
+        addresses: [&str; 2],
+        protocol: u8,
+        ports: Option<[u16; 2]>,
+        icmp: Option<[u8; 2]>,
+        flags: Option<u8>,
+    ) -> Self {
+        let addresses = addresses.map(|address| address.parse().expect("an address"));
+        Self { ways: ways.map(Some), addresses, protocol, ports, icmp, flags, is_later: false }
+    }
+
     /// A packet of the same connection, of the same direction or the other one.
     pub(crate) fn again(&self, random: &mut Random) -> Self {
         let mut again = self.clone();

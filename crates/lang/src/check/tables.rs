@@ -175,7 +175,9 @@ impl Checker<'_> {
                 "E0506",
                 format!("an entry of `{}` is too wide", table.name),
                 item.name.span,
-                format!("the key has at most {} bits, and the value {}", 64 * most, 64 * LARGEST_WORDS),
+                format!(
+                    "the key has at most {most} words of 64 bits and the value {LARGEST_WORDS}: of a table of rules each column of the key takes one, or two beyond 64 bits"
+                ),
             );
         }
         self.program.tables.push(table.clone());

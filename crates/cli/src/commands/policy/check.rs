@@ -6,7 +6,7 @@ use crate::arguments::policy::PolicyCheckArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
 use policy::{
-    AnalysisFault, CoverEffect, OpposedLines, OpposedPairs, PolicyFindings, RedundantLine, Step,
+    AnalysisFault, CoverEffect, OpposedLines, OpposedPairs, Path, PolicyFindings, RedundantLine, Step,
     UnreachedCause, findings, packet_text,
 };
 use serde_json::{Value, json};
@@ -95,7 +95,28 @@ fn text(source: &Source, found: &PolicyFindings, arguments: &PolicyCheckArgument
         }
     }
     let _ = writeln!(text, "{counts}");
+    if let Some(family) = source.policy.about_family_alone() {
+        let other = 10 - family;
+        let _ = writeln!(text, "  packets of IPv{other} pass: all of its rules are about IPv{family}");
+    } else {
+        for (path, version) in source.policy.passing_families() {
+            let (way, other) = (way(path), 10 - version);
+            let _ = writeln!(
+                text,
+                "  packets of IPv{version} that are {way} pass: the rules on their way are about IPv{other}"
+            );
+        }
+    }
     text + &not_looked_for
+}
+
+/// What is said of packets that go a way.
+fn way(path: Path) -> &'static str {
+    match path {
+        Path::Forwarded => "forwarded",
+        Path::ToGateway => "for the gateway itself",
+        Path::FromGateway => "of the gateway itself",
+    }
 }
 
 /// How many of a list are shown, where that is not all.
@@ -183,11 +204,15 @@ fn document(source: &Source, found: &PolicyFindings, most: usize) -> Value {
         }))
     };
     let line = |line: &RedundantLine| json!({ "rule": step(line.line), "by": steps(source, &line.by), "more": line.more });
+    let passing = source.policy.passing_families().into_iter();
+    let passing = passing.map(|(path, version)| json!({ "packets": way(path), "version": version }));
     let unreached = found.unreached.iter().zip(&found.causes);
     let unreached = unreached.map(|(line, cause)| unreached_document(source, step(*line), cause));
     json!({
         "file": source.file,
         "rules": found.lines.len(),
+        "about_family_alone": source.policy.about_family_alone(),
+        "passing_families": passing.collect::<Vec<Value>>(),
         "unreached": { "count": found.unreached.len(), "shown": unreached.collect::<Vec<Value>>() },
         "redundant": looked_for(redundant(found).map(|lines| {
             (lines.len(), lines.iter().take(most).map(line).collect())

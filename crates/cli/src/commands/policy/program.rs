@@ -73,7 +73,7 @@ fn of_view(gateway: &str, view: &PolicyView) -> Result<Source, Failure> {
             quantity::of(*rows_gone as u64, "row")
         );
     }
-    Ok(Source { file: file.clone(), name: Some(name.clone()), comments: expectations.clone(), policy })
+    Ok(Source::of_program(file, name, policy, expectations))
 }
 
 /// The policies that `--policy` names, or all of them.
@@ -107,5 +107,5 @@ pub(super) fn of_model(model: &PolicyModel) -> Result<Source, Failure> {
     let policy = policy.clone().map_err(|sentence| {
         Failure::Finding(format!("{file}: policy {name} cannot be analysed: {sentence}"))
     })?;
-    Ok(Source { file: file.clone(), name: Some(name.clone()), comments: expectations.clone(), policy })
+    Ok(Source::of_program(file, name, policy, expectations))
 }

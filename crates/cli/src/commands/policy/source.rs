@@ -4,8 +4,9 @@ use crate::arguments::policy::PolicySource;
 use crate::commands::table::files::{import_failure, read};
 use crate::failure::Failure;
 use crate::render::quantity;
+use import::ImportError;
 use import::policies::{self, PolicyOptions};
-use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Unreachable, comments};
+use policy::{AnalysisFault, Policy, PolicyDecision, Reject, RuleAction, Step, Unreachable, tests_in};
 use serde_json::{Value, json};
 
 /// A policy and the file that it comes from.
@@ -13,13 +14,12 @@ pub(crate) struct Source {
     pub(crate) file: String,
     /// Its name, if it is one of a program.
     pub(super) name: Option<String>,
-    /// The lines of comments in the file, from 1, without the marks of a comment.
-    pub(super) comments: Vec<(u32, String)>,
+    /// The tests beside its rules, `expect …`, each with its line, from 1.
+    pub(super) tests: Vec<(u32, String)>,
     pub(crate) policy: Policy,
+    /// The lines that were left out, as the caller asked for that.
+    left_out: Vec<ImportError>,
 }
-
-/// So many refused lines are told.
-const REFUSED_SHOWN: usize = 20;
 
 impl Source {
     /// Reads a file. `number` says which one of the command it is, from 0.
@@ -55,12 +55,9 @@ impl Source {
         if let Some(title) = &read.skipped {
             anstream::eprintln!("skipped: {file}: line 1 is none of the format: {}", title.escape_debug());
         }
-        for refused in read.refused.iter().take(REFUSED_SHOWN) {
+        for refused in &read.refused {
             let lead = if source.lenient { "left out" } else { "refused" };
             anstream::eprintln!("{lead}: {file}: {refused}");
-        }
-        if read.refused.len() > REFUSED_SHOWN {
-            anstream::eprintln!("… and {} more", read.refused.len() - REFUSED_SHOWN);
         }
         if !read.refused.is_empty() && !source.lenient {
             return Err(Failure::Finding(format!(
@@ -70,9 +67,16 @@ impl Source {
             )));
         }
         let words = String::from_utf8_lossy(&text);
-        let comments = comments(&words).map(|(line, words)| (line, words.to_owned())).collect();
-        let read = Source { file: file.to_owned(), name: None, comments, policy: read.policy };
+        let tests = tests_in(&words).map(|(line, words)| (line, words.to_owned())).collect();
+        let (file, left_out) = (file.to_owned(), read.refused);
+        let read = Source { file, name: None, tests, policy: read.policy, left_out };
         Ok(read.with_interfaces(&source.interfaces))
+    }
+
+    /// A policy of a program.
+    pub(super) fn of_program(file: &str, name: &str, policy: Policy, tests: &[(u32, String)]) -> Source {
+        let (file, name, tests) = (file.to_owned(), Some(name.to_owned()), tests.to_vec());
+        Source { file, name, tests, policy, left_out: Vec::new() }
     }
 
     /// The same with these names of ports.
@@ -96,7 +100,19 @@ impl Source {
         if let Some(name) = &self.name {
             said["policy"] = name.as_str().into();
         }
+        if !self.left_out.is_empty() {
+            said["left_out"] = self.left_out_document();
+        }
         said
+    }
+
+    /// The lines that were left out, for programs.
+    pub(super) fn left_out_document(&self) -> Value {
+        let line = |error: &ImportError| {
+            let ImportError { line, column, what, advice, .. } = error;
+            json!({ "line": line, "column": column, "what": what, "advice": advice })
+        };
+        self.left_out.iter().map(line).collect()
     }
 
     /// A failure of the analysis.

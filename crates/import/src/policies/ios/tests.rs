@@ -163,6 +163,167 @@ fn a_group_that_was_taken_away_begins_anew() {
     }
 }
 
+const ASKED: &str = "interface Serial 0/0\n ip access-group A in\nend\n";
+
+#[test]
+fn what_stands_in_a_banner_is_no_configuration() {
+    let inner = "ip access-list extended A\n permit ip any any\ndeny nothing\nobject-group network N\n any\n";
+    let list = "ip access-list extended A\n deny ip object-group N any\n permit ip any any\n";
+    let group = "object-group network N\n host 10.0.0.1\n";
+    for (begin, end) in [
+        ("banner motd ^C", "^C"),
+        ("banner motd ^Cwelcome", "goodbye^C"),
+        ("banner motd \u{3}", "\u{3}"),
+        ("BANNER Login #", "#"),
+        ("banner exec ~", "that is the end ~ of it"),
+        ("aaa authentication banner ^C", "^C"),
+        ("aaa authentication fail-message %", "%"),
+        ("menu staff title ^C", "^C"),
+        ("busy-message host #", "#"),
+        ("macro name uplink", "@"),
+        ("crypto pki certificate chain own\n certificate ca 01", "  quit"),
+    ] {
+        let policy = whole(&format!("{begin}\n{inner}{end}\n{group}{list}{ASKED}"));
+        let denied = segment(Some(2), Some(1), 80);
+        assert!(!passes(&policy, Path::Forwarded, &denied), "{begin}");
+        let other = denied.with(PacketField::Source, Some(0xffff_0a00_0002));
+        assert!(passes(&policy, Path::Forwarded, &other), "{begin}");
+    }
+    let one_line = whole(&format!("banner motd #permit ip any any#\n{group}{list}{ASKED}"));
+    assert!(!passes(&one_line, Path::Forwarded, &segment(Some(2), Some(1), 80)));
+    for (text, part) in [
+        ("banner motd ^C\n", "does not end"),
+        ("banner motd ^C\n a ^ b\n^C\n", "its end is not certain"),
+        ("banner motd\n", "delimiter of the text is missing"),
+    ] {
+        let error = read(format!("hostname x\n{text}{ASKED}").as_bytes(), &options()).expect_err(text);
+        assert!(error.what.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn remarks_and_descriptions_are_one_line_and_begin_no_text() {
+    for free in [
+        "ip access-list extended B\n remark was ^C before\n",
+        "ip access-list extended B\n 10 remark \u{3}\n",
+        "access-list 101 remark ^C\n",
+        "interface Serial 0/1\n description a ^C b\n",
+    ] {
+        let policy = whole(&format!("{free}ip access-list extended A\n deny ip any any\n{ASKED}"));
+        assert!(!passes(&policy, Path::Forwarded, &segment(Some(2), Some(1), 80)), "{free}");
+    }
+}
+
+#[test]
+fn a_line_that_may_begin_a_text_is_refused() {
+    for line in [
+        "banner # text",
+        "banner ^C",
+        "banner mot #",
+        "banner l #",
+        "bann motd #",
+        "BAN #",
+        "crypto isakmp client configuration group g\n banner #",
+        "aaa authentication ban #",
+        "aaa authen fail-message #",
+        "refuse-mes #",
+        "men staff title #",
+        "menu staff tit #",
+        "macro nam uplink",
+        "ip admission auth-proxy-banner http #",
+        "snmp-server contact ^C",
+        "permit ip any any \u{3}",
+        "rem ^C",
+    ] {
+        let text = format!("hostname x\n{line}\nip access-list extended A\n permit ip any any\n#\n{ASKED}");
+        let error = read(text.as_bytes(), &options()).expect_err(line);
+        assert!(error.what.contains("may begin a text"), "{line}: {error}");
+        assert_eq!(error.line, 2 + line.matches('\n').count() as u32, "{line}: {error}");
+    }
+    // Words that begin as those of commands with texts do, and are whole.
+    whole(&format!(
+        "aaa authentication login default local\nmenu staff text 1 a\nip admission auth-proxy-banner http\n\
+         ip access-list extended A\n permit ip any any\n{ASKED}"
+    ));
+}
+
+#[test]
+fn a_mask_of_a_group_has_ones_before_zeros() {
+    for (mask, refused) in
+        [("0.255.255.255", true), ("255.0.255.0", true), ("255.255.0.0", false), ("0.0.0.0", false)]
+    {
+        let text = format!(
+            "object-group network N\n 10.0.0.0 {mask}\nip access-list extended A\n deny ip object-group N any\n \
+             permit ip any any\n{ASKED}"
+        );
+        let imported = imported(&text);
+        assert_eq!(imported.refused.len(), usize::from(refused), "{mask}");
+        if let Some(error) = imported.refused.first() {
+            assert_eq!((error.line, error.column), (2, 11), "{error}");
+            assert!(error.what.contains("no mask of a network"), "{error}");
+        } else {
+            let packet = segment(Some(2), Some(1), 80);
+            assert!(!passes(&imported.policy, Path::Forwarded, &packet), "{mask}");
+        }
+    }
+}
+
+#[test]
+fn lines_that_decide_nothing_about_packets_of_ipv4_are_passed_over() {
+    let list = "ip access-list extended A\n permit tcp any any eq 80\n";
+    let policy = whole(&format!(
+        "access-list 700 permit 0000.0000.0000 ffff.ffff.ffff\naccess-list 200 permit 0x0000 0xffff\n\
+         access-list 1000 permit 0\naccess-list dynamic-extended\nip access-list logging interval 10\n\
+         ip access-list role-based S\n permit ip\n deny tcp\n{list}{ASKED}"
+    ));
+    let web = |policy: &Policy, port| passes(policy, Path::Forwarded, &segment(Some(2), Some(1), port));
+    assert_eq!((web(&policy, 80), web(&policy, 22)), (true, false));
+    // New numbers move no line, and later lines go by them.
+    let policy = whole(&format!(
+        "{list} permit tcp any any eq 22\nip access-list resequence A 100 5\nip access-list extended A\n \
+         103 deny ip any any\n no permit tcp any any eq 80\n{ASKED}"
+    ));
+    assert_eq!((web(&policy, 80), web(&policy, 22)), (false, false));
+    let unclear = [
+        ("access-list 2700 permit ip any any\n", 13, "none of IP"),
+        ("ip access-list hardware permit fragments\n", 41, "has not the words"),
+        ("ip access-list resequence B 10 10\n", 27, "no list `B`"),
+        ("ip access-list resequence A 0 10\n", 29, "no such numbers"),
+        ("permit ip any any\n", 1, "in no list"),
+        ("interface Serial 0/0\n ip policy route-map x\n", 2, "sends packets another way"),
+        ("ip options drop\n", 1, "options of IP"),
+        ("cts role-based enforcement\n", 1, "security groups"),
+    ];
+    for (line, column, part) in unclear {
+        let imported = imported(&format!("{list}hostname x\n{line}{ASKED}"));
+        assert_eq!(imported.kept, 2, "{line}: the list and the interface are kept");
+        let refused: Vec<&ImportError> = imported.refused.iter().collect();
+        assert_eq!(refused.len(), 1, "{line}: {refused:?}");
+        assert!(refused[0].what.contains(part), "{line}: {}", refused[0]);
+        assert_eq!(refused[0].column, column, "{line}: {}", refused[0]);
+    }
+}
+
+#[test]
+fn nothing_is_found_about_what_nobody_has_written_or_no_interface_asks() {
+    let policy = whole(&format!(
+        "ip access-list extended A\n deny tcp any any eq 23\n permit ip any any\nip access-list standard VTY\n \
+         permit 10.0.0.1\nline vty 0 4\n access-class VTY in\n{ASKED}"
+    ));
+    let found = policy::findings(&policy, 9).expect("small");
+    assert_eq!(found.unreached, [0usize; 0], "{found:?}");
+    assert_eq!(found.order.expect("small").redundant.len(), 0);
+    assert_eq!(policy.lines().len(), 3, "two lines of the list, and one of the interface");
+    assert!(!passes(&policy, Path::Forwarded, &segment(Some(2), Some(1), 23)));
+}
+
+#[test]
+fn a_list_of_refused_lines_denies_and_is_told_once() {
+    let imported = imported(&format!("ip access-list extended A\n permit tcp any any dscp ef\n{ASKED}"));
+    assert_eq!(imported.refused.len(), 1, "{:?}", imported.refused);
+    assert!(!passes(&imported.policy, Path::Forwarded, &segment(Some(2), Some(1), 80)));
+}
+
 #[test]
 fn what_no_policy_says_is_refused_at_its_place() {
     let list = "ip access-list extended x\n permit ip any any\n";

@@ -714,3 +714,11 @@ fn the_opposite_of_a_set_has_as_many_values_as_the_set() {
         assert_eq!(said.action == RuleAction::Pass, passes, "{source:x}");
     }
 }
+
+#[test]
+fn a_dump_without_a_table_is_none() {
+    for text in ["", "# nothing\n"] {
+        let error = read(text.as_bytes(), &PolicyOptions::default()).expect_err("there is no table");
+        assert_eq!((error.line, &*error.what), (1, "the dump has no table"));
+    }
+}

@@ -153,7 +153,12 @@ impl HeaderField {
 /// That there is no field for it.
 pub(super) fn no_field(header: &str, field: &str) -> Refusal {
     let (header, field) = (shown(header), shown(field));
-    Refusal { what: format!("`{header} {field}` is something for which there is no field"), advice: None }
+    let what = match header.is_empty() {
+        // As in `@nh,0,8`.
+        true => "bytes are asked for by their place in the packet, for which there is no field".to_owned(),
+        false => format!("`{header} {field}` is something for which there is no field"),
+    };
+    Refusal { what, advice: None }
 }
 
 /// Refuses a checksum that is another one where the rule asks than where the packet comes in or goes out.

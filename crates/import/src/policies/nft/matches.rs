@@ -94,11 +94,7 @@ impl Matcher {
 
     /// What a `match` statement asks; `text` is the statement.
     pub(super) fn asked(&mut self, body: &Value, text: &str, context: Context<'_>) -> Result<Asked, Refusal> {
-        let (Some(operator), Some(left), Some(right)) =
-            (body.get("op").and_then(Value::as_str), body.get("left"), body.get("right"))
-        else {
-            return Refusal::new("the match has no operator or not two sides");
-        };
+        let (operator, left, right) = operands::sides(body)?;
         if let Some(asked) = self.connection(body, text, context)? {
             return Ok(asked);
         }

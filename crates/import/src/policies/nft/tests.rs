@@ -212,6 +212,15 @@ fn what_is_not_exactly_known_is_refused_at_its_place() {
         (r#"{"notrack": null}"#.to_owned(), "tells how connections are followed"),
         (r#"{"mangle": {"key": {"meta": {"key": "mark"}}, "value": 1}}"#.to_owned(), "changes the packet"),
         (r#"{"queue": {"num": 1}}"#.to_owned(), "leaves the decision to a process"),
+        (
+            matching(r#"{"payload": {"base": "nh", "offset": 0, "len": 8}}"#, "==", "69"),
+            "by their place in the packet",
+        ),
+        (
+            r#"{"match": {"op": "==", "left": {"meta": {"key": "l4proto"}}, "right": "tcp", "foo": 1}}"#
+                .to_owned(),
+            "what `foo` means in a match",
+        ),
         (matching(r#"{"meta": {"key": "mark"}}"#, "==", "1"), "`meta mark`"),
         (matching(r#"{"fib": {"result": "oif", "flags": ["saddr"]}}"#, "==", "false"), "asks this machine"),
         (matching(r#"{"socket": {"key": "transparent"}}"#, "==", "1"), "asks this machine"),

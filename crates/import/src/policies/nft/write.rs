@@ -17,7 +17,9 @@ mod ways;
 use crate::ImportError;
 use chains::{Form, Writer, WrittenChain, refuse};
 use matches::Fragments;
-use policy::{Hook, HookPoint, MatchOrder, PacketField, Policy, RuleAction, RuleCondition};
+use policy::{
+    Hook, HookPoint, LOOPBACK, LOOPBACK_NAME, MatchOrder, PacketField, Policy, RuleAction, RuleCondition,
+};
 use reach::Reach;
 use ways::Unsayable;
 
@@ -42,6 +44,7 @@ pub fn write_nft_json(policy: &Policy) -> Result<String, ImportError> {
 }
 
 fn chains(policy: &Policy, form: Form) -> Result<Vec<WrittenChain>, ImportError> {
+    let policy = &with_loopback(policy);
     let hooks = hooks(policy);
     let reach = Reach::of(policy, &hooks).map_err(|(place, Unsayable(what))| refuse(place, what))?;
     if reach.asks_states || reach.keeps && policy.remembers.keeps() {
@@ -56,6 +59,15 @@ fn chains(policy: &Policy, form: Form) -> Result<Vec<WrittenChain>, ImportError>
     let mut writer = Writer::of(policy, &reach, form);
     writer.hooks(&hooks, fragments)?;
     Ok(writer.chains)
+}
+
+/// The policy with a name for the loopback interface.
+fn with_loopback(policy: &Policy) -> Policy {
+    let mut policy = policy.clone();
+    if policy.interfaces.iter().all(|(name, _)| name != LOOPBACK_NAME) {
+        policy.interfaces.push((LOOPBACK_NAME.to_owned(), LOOPBACK));
+    }
+    policy
 }
 
 /// The hooks. What is asked on the way out about forwarded packets alone is asked at `forward`, after all

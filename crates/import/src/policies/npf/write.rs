@@ -8,11 +8,11 @@ mod conditions;
 
 use crate::ImportError;
 use crate::address::AddressFamily;
-use crate::policies::endpoints::{Answers, TCP, UDP};
+use crate::policies::endpoints::{Answers, LOOPBACK_OF_BSD, TCP, UDP};
 use conditions::{Asked, Unsayable, asked, bounded};
 use policy::{
-    Hook, HookPoint, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, Reject, Remembers, RuleAction,
-    RuleCondition, RulePlace, Unreachable, Values,
+    Hook, HookPoint, LOOPBACK, MOST_RULES, MatchOrder, PacketField, Policy, PolicyRule, Reject, Remembers,
+    RuleAction, RuleCondition, RulePlace, Unreachable, Values,
 };
 use std::fmt::Write;
 
@@ -104,8 +104,9 @@ impl Writer<'_> {
             _ => return Err(refuse(place, "several interfaces in one place")),
         };
         let name = self.policy.interfaces.iter().find(|(_, own)| u128::from(*own) == port);
-        match name {
-            Some((name, _)) if !name.contains(['"', '\n']) => Ok(format!(" on \"{name}\"")),
+        let loopback = (port == u128::from(LOOPBACK)).then_some(LOOPBACK_OF_BSD);
+        match name.map(|(name, _)| name.as_str()).or(loopback) {
+            Some(name) if !name.contains(['"', '\n']) => Ok(format!(" on \"{name}\"")),
             _ => Err(refuse(place, "an interface without a name")),
         }
     }

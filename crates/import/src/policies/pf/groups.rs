@@ -34,19 +34,16 @@ impl Reader<'_> {
             let name = if point == HookPoint::In { "in" } else { "out" };
             let place = RulePlace { line: 1, column: 1 };
             let group = block.group(&mut policy, name.to_owned(), point, field);
-            if !self.skipped.is_empty() {
-                let ports = self.skipped.iter().map(|port| is(field, (*port).into())).collect();
-                let skip = PolicyRule {
-                    place,
-                    text: "set skip".into(),
-                    condition: one_of(ports),
-                    action: RuleAction::Pass,
-                    decides_at_once: true,
-                    log: false,
-                    count: false,
-                };
-                policy.groups[group].rules.insert(0, skip);
-            }
+            let skips = self.skipped.iter().map(|(port, place)| PolicyRule {
+                place: *place,
+                text: "set skip".into(),
+                condition: is(field, (*port).into()),
+                action: RuleAction::Pass,
+                decides_at_once: true,
+                log: false,
+                count: false,
+            });
+            policy.groups[group].rules.splice(0..0, skips);
             policy.hooks.push(Hook { point, group, default: RuleAction::Pass, place });
         }
         ImportedPolicy { policy, kept: self.kept, refused: self.refused, skipped: None }

@@ -14,10 +14,11 @@ use super::lists::each;
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::policies::endpoints::{
-    Answers, TCP, UDP, flags_are, flags_word, interface, is, of_family, protocol, with,
+    Answers, LOOPBACK_OF_BSD, TCP, UDP, flags_are, flags_word, interface, is, of_family, protocol, with,
 };
 use crate::policies::words::{FilterWord, Kind, Statement};
-use policy::{PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
+use crate::text::shown;
+use policy::{LOOPBACK_NAME, PacketField, Reject, RuleAction, RuleCondition, Unreachable, Values};
 
 /// The interfaces of a rule: one of them, or any but it.
 pub(super) type Interfaces = Vec<(bool, u16)>;
@@ -174,6 +175,25 @@ fn answers(statement: &mut Statement<'_, '_>, reader: &Reader<'_>) -> Result<Doe
     Ok(Does::Unreachable(v4, v6))
 }
 
+/// The port of an interface. `lo` is the group of all loopback interfaces, and refused where it is more than
+/// one port.
+pub(super) fn port_of(word: &FilterWord<'_>, bound: &[(String, u16)]) -> Result<u16, ImportError> {
+    if word.text != LOOPBACK_NAME {
+        return interface(word, bound);
+    }
+    let own =
+        if bound.iter().any(|(name, _)| name == LOOPBACK_NAME) { LOOPBACK_NAME } else { LOOPBACK_OF_BSD };
+    let is_other = |name: &str| {
+        let number = name.strip_prefix(LOOPBACK_NAME).unwrap_or_default();
+        name != own && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if let Some((other, _)) = bound.iter().find(|(name, _)| is_other(name)) {
+        let what = format!("`lo` is a group of interfaces, and `{}` of them is bound as well", shown(other));
+        return Err(word.error(what, "name each loopback interface instead of the group"));
+    }
+    interface(&FilterWord { text: own, ..*word }, bound)
+}
+
 /// The interfaces behind `on`.
 pub(super) fn on_interfaces<'a>(
     statement: &mut Statement<'_, 'a>,
@@ -184,7 +204,7 @@ pub(super) fn on_interfaces<'a>(
     each(statement, |statement| {
         let not = statement.takes_mark("!");
         let word = statement.name("interface")?;
-        interfaces.push((not, interface(&word, reader.bound)?));
+        interfaces.push((not, port_of(&word, reader.bound)?));
         Ok(())
     })?;
     if interfaces.is_empty() {

@@ -24,7 +24,15 @@ impl<'a> Checker<'a> {
         };
         let places = Places::of(*id, text);
         match (reader.0)(text, &options) {
-            Ok(policy) => Some((policy, places)),
+            Ok(read) => {
+                if read.skipped_title {
+                    let span = places.span(RulePlace { line: 1, column: 1 });
+                    let headline = "the first line of a file of rules is skipped, as a title";
+                    let skipped = Diagnostic::warning("W0410", headline, span, "none of it is a rule");
+                    self.report(skipped.place(file.span, "the rules come from there"));
+                }
+                Some((read.policy, places))
+            }
             Err(lines) => {
                 for UnreadableLine { line, column, what, advice } in lines {
                     let span = places.span(RulePlace { line, column });

@@ -16,8 +16,9 @@
 //! lets pass has it, too, for the chains behind. An error about a connection goes in one of its directions,
 //! and has its mark. A packet that begins none and belongs to none has no mark, and sets none.
 
-use policy::{Hook, HookPoint, Policy, Remembers};
+use policy::{Hook, HookPoint, LOOPBACK, PacketField, Policy, Remembers, RuleAction};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// The bits that a rule on the way in and one on the way out set for the original direction, and those for
 /// the reply. The highest ones, since rules for routing use the lowest ones.
@@ -58,6 +59,9 @@ impl Keeping {
             }
             Remembers::KeptAtPort if is_plain => {
                 let mut ports: Vec<u16> = policy.interfaces.iter().map(|(_, port)| *port).collect();
+                if !hooks.iter().any(|hook| may_keep(policy, hook, LOOPBACK)) {
+                    ports.retain(|port| *port != LOOPBACK);
+                }
                 ports.sort_unstable();
                 ports.dedup();
                 let names = |port: &u16| {
@@ -128,6 +132,25 @@ impl Keeping {
             }
         }
     }
+}
+
+/// Whether a packet that a hook is asked about at a port may be kept there.
+fn may_keep(policy: &Policy, hook: &Hook, port: u16) -> bool {
+    let field = if is_in(hook.point) { PacketField::InPort } else { PacketField::OutPort };
+    let (mut seen, mut next) = (HashSet::from([hook.group]), vec![hook.group]);
+    while let Some(group) = next.pop() {
+        for rule in &policy.groups[group].rules {
+            if rule.condition.holds_where(field, port.into()) == Some(false) {
+                continue;
+            }
+            match rule.action {
+                RuleAction::Keep => return true,
+                RuleAction::Jump(to) | RuleAction::Goto(to) if seen.insert(to) => next.push(to),
+                _ => {}
+            }
+        }
+    }
+    hook.default == RuleAction::Keep
 }
 
 fn is_in(point: HookPoint) -> bool {

@@ -1,0 +1,134 @@
+//! Whether what a policy says about the packets of some way is about one version of IP alone.
+
+use crate::field::PacketField;
+use crate::model::{AskedFamilies, Hook, MatchOrder, Path, Policy, RuleAction};
+
+impl Policy {
+    /// The version of IP, 4 or 6, that rules are about, where packets of the other one pass every hook
+    /// whatever else they are: a dump of one family, access lists of IOS, a table `ip` of nftables. `None`
+    /// for others, and where nobody asks about the other version.
+    pub fn about_family_alone(&self) -> Option<u8> {
+        self.passing_alone(|_| true).map(|passing| 10 - passing)
+    }
+
+    /// The ways on which packets of one version of IP, 4 or 6, pass every hook whatever else they are, while
+    /// those of the other version do not: a table `ip` of nftables at `forward` beside one of `ip6` at
+    /// `input`. None where nobody asks about the other version.
+    pub fn passing_families(&self) -> Vec<(Path, u8)> {
+        let passing = |path: Path| {
+            let version = self.passing_alone(|hook| path.points().contains(&hook.point))?;
+            Some((path, version))
+        };
+        [Path::Forwarded, Path::ToGateway, Path::FromGateway].into_iter().filter_map(passing).collect()
+    }
+
+    /// The version whose packets pass all of these hooks, where those of the other one do not.
+    fn passing_alone(&self, of: impl Fn(&Hook) -> bool) -> Option<u8> {
+        if self.families == AskedFamilies::Version4Alone {
+            return None;
+        }
+        let hooks = || self.hooks.iter().filter(|hook| of(hook));
+        let passes = |version| hooks().all(|hook| self.lets_all_pass(hook, version));
+        match (passes(4), passes(6)) {
+            (false, true) => Some(6),
+            (true, false) => Some(4),
+            _ => None,
+        }
+    }
+
+    /// Whether the version is all that a hook asks of packets before it lets them pass.
+    fn lets_all_pass(&self, hook: &Hook, version: u128) -> bool {
+        let group = &self.groups[hook.group];
+        for rule in &group.rules {
+            match rule.condition.holds_where(PacketField::Family, version) {
+                Some(false) => {}
+                Some(true) if group.order == MatchOrder::First && rule.action == RuleAction::Pass => {
+                    return true;
+                }
+                _ => return false,
+            }
+        }
+        hook.default == RuleAction::Pass
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Values;
+    use crate::model::{HookPoint, PolicyRule, RuleCondition, RuleGroup, RulePlace};
+
+    fn family(version: u128) -> RuleCondition {
+        RuleCondition::Holds(PacketField::Family, vec![Values::exact(version)])
+    }
+
+    fn tcp() -> RuleCondition {
+        RuleCondition::Holds(PacketField::Protocol, vec![Values::exact(6)])
+    }
+
+    fn policy(rules: &[(RuleCondition, RuleAction)], default: RuleAction) -> Policy {
+        let rule = |(condition, action): &(RuleCondition, RuleAction)| PolicyRule {
+            place: RulePlace::default(),
+            text: "".into(),
+            condition: condition.clone(),
+            action: *action,
+            decides_at_once: false,
+            log: false,
+            count: false,
+        };
+        let rules = rules.iter().map(rule).collect();
+        let place = RulePlace::default();
+        Policy {
+            groups: vec![RuleGroup { name: "g".to_owned(), order: MatchOrder::First, rules }],
+            hooks: vec![Hook { point: HookPoint::Forward, group: 0, default, place }],
+            ..Policy::default()
+        }
+    }
+
+    #[test]
+    fn a_policy_is_about_the_family_whose_packets_its_rules_tell_apart() {
+        use RuleAction::{Block, Pass};
+        let not = |condition| RuleCondition::Not(Box::new(condition));
+        let both = |one, other| RuleCondition::All(vec![one, other]);
+        let either = |one, other| RuleCondition::Any(vec![one, other]);
+        for (rules, default, about) in [
+            (vec![(not(family(4)), Pass), (tcp(), Pass)], Block, Some(4)),
+            (vec![(not(family(6)), Pass), (tcp(), Pass)], Block, Some(6)),
+            (vec![(both(family(4), tcp()), Block)], Pass, Some(4)),
+            (vec![(not(either(family(6), tcp())), Block)], Pass, Some(4)),
+            (vec![(family(4), Block)], Pass, Some(4)),
+            (vec![(both(family(4), tcp()), Block)], Block, None),
+            (vec![(either(family(4), tcp()), Block)], Pass, None),
+            (vec![(not(family(4)), Block)], Pass, Some(6)),
+            (vec![(tcp(), Block), (not(family(4)), Pass)], Block, None),
+            (vec![], Pass, None),
+            (vec![], Block, None),
+        ] {
+            assert_eq!(policy(&rules, default).about_family_alone(), about, "{rules:?}");
+        }
+        let four = vec![(not(family(4)), Pass), (tcp(), Pass)];
+        let alone = Policy { families: AskedFamilies::Version4Alone, ..policy(&four, Block) };
+        assert_eq!((alone.about_family_alone(), alone.passing_families()), (None, vec![]));
+    }
+
+    #[test]
+    fn each_way_is_asked_by_itself_which_version_passes() {
+        use RuleAction::{Block, Pass};
+        let at = |points: &[(HookPoint, u128)]| {
+            let mut whole = policy(&[], Pass);
+            whole.hooks.clear();
+            for (point, version) in points {
+                let mut one = policy(&[(family(*version), Block)], Pass);
+                let hook = Hook { point: *point, group: whole.groups.len(), ..one.hooks.remove(0) };
+                whole.groups.append(&mut one.groups);
+                whole.hooks.push(hook);
+            }
+            (whole.about_family_alone(), whole.passing_families())
+        };
+        let (forward, input, out) = (HookPoint::Forward, HookPoint::ToGateway, HookPoint::Out);
+        assert_eq!(at(&[(forward, 4), (input, 6)]), (None, vec![(Path::Forwarded, 6), (Path::ToGateway, 4)]));
+        assert_eq!(at(&[(forward, 4), (forward, 6), (input, 4)]), (None, vec![(Path::ToGateway, 6)]));
+        assert_eq!(at(&[(out, 4)]), (Some(4), vec![(Path::Forwarded, 6), (Path::FromGateway, 6)]));
+        assert_eq!(at(&[(HookPoint::In, 4), (forward, 6), (input, 6)]), (None, vec![]));
+    }
+}
