@@ -7,10 +7,10 @@ use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::rules_file::{FORMATS, RulesFileOptions, RulesFileReader, UnreadableLine};
 use crate::source::{FileId, Span};
-use policy::{Policy, RulePlace};
+use policy::{LOOPBACK, Policy, RulePlace};
 
 /// The last port that an interface of a file is given before its own is known.
-const LAST_PORT: u16 = u16::MAX - 1;
+const LAST_PORT: u16 = LOOPBACK - 1;
 
 impl<'a> Checker<'a> {
     /// Has the file read; reports what cannot be kept.
@@ -156,7 +156,8 @@ pub(crate) fn limits_in(file: &RulesFile, RulesFileReader(read): RulesFileReader
     if !faults.is_empty() {
         return Vec::new();
     }
-    read(text, &options).map_or_else(|_| Vec::new(), |policy| limits_of_file(&policy, &Places::of(*id, text)))
+    read(text, &options)
+        .map_or_else(|_| Vec::new(), |read| limits_of_file(&read.policy, &Places::of(*id, text)))
 }
 
 /// Where lines of a file stand in its text.
