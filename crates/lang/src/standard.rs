@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 15] = [
+const MODULES: [(&str, Files); 16] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -16,6 +16,7 @@ const MODULES: [(&str, Files); 15] = [
     ("std/networks", NETWORKS),
     ("std/parts", PARTS),
     ("std/unasked", UNASKED),
+    ("std/active_ftp", ACTIVE_FTP),
     ("std/limits", LIMITS),
     ("std/siphash", SIPHASH),
     ("std/syn_cookies", SYN_COOKIES),
@@ -81,6 +82,8 @@ const NETWORKS: &[(&str, &str)] = &[("std/networks.rav", include_str!("../../../
 const PARTS: &[(&str, &str)] = &[("std/parts.rav", include_str!("../../../std/parts.rav"))];
 
 const UNASKED: &[(&str, &str)] = &[("std/unasked.rav", include_str!("../../../std/unasked.rav"))];
+
+const ACTIVE_FTP: &[(&str, &str)] = &[("std/active_ftp.rav", include_str!("../../../std/active_ftp.rav"))];
 
 const LIMITS: &[(&str, &str)] = &[("std/limits.rav", include_str!("../../../std/limits.rav"))];
 
