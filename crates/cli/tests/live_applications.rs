@@ -1,5 +1,5 @@
 //! Applications that ask more of a network than one connection: WireGuard, QUIC and mosh over a name whose
-//! client's port changes, and FTP in its three ways.
+//! client's port changes, and FTP in its three ways, of which one lets a host connect to its client.
 
 mod net;
 
@@ -168,16 +168,196 @@ fn ftp_passes_where_its_client_connects_to_a_port_that_the_name_has() {
     assert_eq!(text(&fetch(&["--disable-epsv", "--ftp-skip-pasv-ip"])), page(0));
     let obeyed = fetch(&["--disable-epsv", "--no-ftp-skip-pasv-ip"]);
     assert!(!obeyed.status.success() && !text(&obeyed).contains(&page(0)), "{}", text(&obeyed));
-    // An active server connects to the client. Names are no way out, so its gateway drops that.
-    let before = home.drops("gateway", "not_asked");
+    // An active server connects to the client. The gateway lets it, and the waypoint drops it: the name does
+    // not have its port.
+    let before = home.drops("waypoint", "not_its_binding");
     let active = fetch(&["--ftp-port", "-"]);
     assert!(!active.status.success() && !text(&active).contains(&page(0)), "{}", text(&active));
-    assert!(home.drops("gateway", "not_asked") > before);
+    assert!(home.drops("waypoint", "not_its_binding") > before);
+    assert_eq!(segments_seen(&mut home, "tcp port 20"), Vec::<String>::new());
+}
+
+/// The lines of a capture at the router that fit a filter. It has segments to port 21, so it was readable.
+fn segments_seen(home: &mut Home, filter: &str) -> Vec<String> {
     home.end_captures();
-    let mut read = Command::new("tcpdump");
-    read.args(["-n", "-r"]).arg(home.captured("public"));
-    let seen = text(&read.args(["tcp", "port", "20"]).output().expect("tcpdump runs"));
-    assert!(!seen.contains(" IP "), "nothing of it leaves: {seen}");
+    let [to_ftp, fit] = ["tcp dst port 21", filter].map(|filter| {
+        let mut read = Command::new("tcpdump");
+        read.args(["-n", "-r"]).arg(home.captured("public")).args(filter.split(' '));
+        let output = read.output().expect("tcpdump runs");
+        succeeds("tcpdump", &output);
+        String::from_utf8(output.stdout).expect("it is text").lines().map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert!(!to_ftp.is_empty(), "the client has sent to the port of FTP");
+    fit
+}
+
+/// The addresses to which a client has sent by this port of its host.
+fn asked_addresses(home: &mut Home, client: &str, port: u16) -> Vec<String> {
+    let sent = segments_seen(home, &format!("tcp dst port {port} and src host {client}"));
+    let to = |line: &String| Some(line.split_once(" > ")?.1.split_once(&format!(".{port}: "))?.0.to_owned());
+    let mut addresses: Vec<String> = sent.iter().filter_map(to).collect();
+    addresses.sort();
+    addresses.dedup();
+    addresses
+}
+
+#[test]
+fn active_ftp_passes_where_the_name_has_its_port() {
+    let test = "active_ftp_passes_where_the_name_has_its_port";
+    let Some(mut home) = served(test, &["vsftpd", "python3"]) else { return };
+    home.add_name("files", 0, &["tcp/20", "tcp/21"]);
+    ftp_server(&mut home);
+    // By EPRT (RFC 2428, 2), and by PORT (RFC 959, 4.1.2).
+    for options in [&[][..], &["--disable-eprt"]] {
+        let all = [&["--max-time", "5", "--ftp-port", "-"], options, &["ftp://files.home.example/file"]];
+        assert_eq!(text(&home.curl(0, &all.concat()).output().expect("curl runs")), page(0), "{options:?}");
+    }
+    // Another client, which fetches several files by one connection for commands.
+    let script = "import ftplib\nftp = ftplib.FTP('files.home.example', timeout=5)\nftp.login()\n\
+                  ftp.set_pasv(False)\nfor turn in range(5):\n \
+                  ftp.retrbinary('RETR file', lambda part: print(part.decode(), end=''))\nftp.quit()\n";
+    let output = home.client(0, "python3").args(["-c", script]).output().expect("python3 runs");
+    assert_eq!(text(&output), page(0).repeat(5));
+    // The client sees the address by which it has reached port 21, whichever way a connection begins.
+    let own = SmallInternet::initiator_address(0);
+    let asked = asked_addresses(&mut home, &own.to_string(), 21);
+    let seen = segments_seen(&mut home, "tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn and tcp port 20");
+    assert!(seen.len() >= 7, "{seen:?}");
+    let is_from_asked = |line: &String| asked.iter().any(|at| line.contains(&format!("IP {at}.20 > {own}.")));
+    assert!(asked.len() <= 3 && seen.iter().all(is_from_asked), "{asked:?}: {seen:?}");
+}
+
+/// A host that somebody has taken over, with its own server of FTP: for each line of its input, port, address
+/// and port, it says whether a connection from the one to the other comes about. By `hear` it waits for what
+/// the client of FTP says, `end` ends its connection, and `reset` all others.
+const TAKEN_OVER: &str = r#"
+import socket, struct, sys
+def bound(port):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(('', port))
+    return one
+server = bound(21)
+server.listen()
+print('listens', flush=True)
+client = server.accept()[0]
+print('accepted', flush=True)
+kept = []
+for line in sys.stdin:
+    words = line.split()
+    if words == ['hear']:
+        client.recv(1000)
+        print('heard', flush=True)
+    elif words == ['reset']:
+        for one in kept:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+            one.close()
+        print('reset', flush=True)
+    elif words == ['end']:
+        client.close()
+        print('ended', flush=True)
+    else:
+        one = bound(int(words[0]))
+        one.settimeout(0.9)
+        try:
+            one.connect((words[1], int(words[2])))
+            kept.append(one)
+            print('connected', flush=True)
+        except OSError as error:
+            one.close()
+            print('refused', flush=True)
+"#;
+
+/// A client of FTP that says something whenever a line comes, and takes every connection.
+const FTP_CLIENT: &str = r#"
+import socket, sys
+listening = [socket.create_server(('', port)) for port in range(5000, 5010)]
+if len(sys.argv) > 1:
+    commands = socket.create_connection((sys.argv[1], 21), 5)
+print('ready', flush=True)
+for line in sys.stdin:
+    commands.sendall(b'PORT\r\n')
+    print('said', flush=True)
+"#;
+
+/// A script that answers lines.
+struct Script {
+    running: Running,
+    to: std::process::ChildStdin,
+    from: BufReader<std::process::ChildStdout>,
+}
+
+impl Script {
+    fn start(command: &mut Command) -> Script {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let to = child.stdin.take().expect("is piped");
+        let from = BufReader::new(child.stdout.take().expect("is piped"));
+        Script { running: Running::of(child), to, from }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.from.read_line(&mut line).expect("it says something");
+        line.trim().to_owned()
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        writeln!(self.to, "{line}").expect("it listens");
+        self.line()
+    }
+}
+
+#[test]
+fn a_host_with_active_ftp_connects_to_its_client_alone() {
+    let test = "a_host_with_active_ftp_connects_to_its_client_alone";
+    let programs = ["dnsmasq", "python3"];
+    let plan = Plan { initiators: 2, programs: &programs, ..PLAN };
+    let Some(mut home) = Home::new(test, &plan, |_, file| file) else { return };
+    home.capture_at_router("public");
+    home.serve("waypoint");
+    home.serve("gateway");
+    home.dnsmasq();
+    home.add_name("files", 0, &["tcp/20", "tcp/21"]);
+    let mut host = home.internet.hosts[0].command("python3", None);
+    let mut host = Script::start(host.args(["-u", "-c", TAKEN_OVER]));
+    assert_eq!(host.line(), "listens");
+    let mut client = Script::start(home.client(0, "python3").args(["-c", FTP_CLIENT, "files.home.example"]));
+    let mut stranger = Script::start(home.client(1, "python3").args(["-c", FTP_CLIENT]));
+    assert_eq!(client.line(), "ready");
+    assert_eq!(stranger.line(), "ready");
+    assert_eq!(host.line(), "accepted");
+    let [own, other] = [0, 1].map(SmallInternet::initiator_address);
+    let is_dropped = |home: &Home, host: &mut Script, reason: &str, tried: String| {
+        let before = home.drops("gateway", reason);
+        assert_eq!(host.ask(&tried), "refused", "{tried}");
+        assert!(home.drops("gateway", reason) > before, "{tried}: {reason}");
+    };
+    // Nothing has been said yet.
+    is_dropped(&home, &mut host, "host_begins", format!("20 {own} 5000"));
+    assert_eq!(client.ask("say"), "said");
+    assert_eq!(host.ask("hear"), "heard");
+    is_dropped(&home, &mut host, "host_begins", format!("20 {other} 5000"));
+    is_dropped(&home, &mut host, "host_begins", format!("22 {own} 5000"));
+    assert_eq!(host.ask(&format!("20 {own} 5001")), "connected");
+    assert_eq!(host.ask(&format!("20 {own} 5002")), "connected");
+    // So many, and no more before it has said something again.
+    is_dropped(&home, &mut host, "ftp_opens_too_many", format!("20 {own} 5003"));
+    assert_eq!(client.ask("say"), "said");
+    assert_eq!(host.ask("hear"), "heard");
+    assert_eq!(host.ask(&format!("20 {own} 5003")), "connected");
+    // The connection for commands ends, and with it all that it has let through.
+    assert_eq!(host.ask("end"), "ended");
+    is_dropped(&home, &mut host, "host_begins", format!("20 {own} 5004"));
+    // What was open before does not open again.
+    assert_eq!(host.ask("reset"), "reset");
+    is_dropped(&home, &mut host, "host_begins", format!("20 {own} 5001"));
+    let outward = "tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn and dst net 203.0.113.0/24";
+    let seen = segments_seen(&mut home, outward);
+    let ports = ["5001", "5002", "5003"];
+    assert!(seen.len() >= 3, "{seen:?}");
+    let allowed = |line: &String| ports.iter().any(|port| line.contains(&format!(".20 > {own}.{port}:")));
+    assert!(seen.iter().all(allowed), "{seen:?}");
+    drop((host.running, client.running, stranger.running));
 }
 
 /// The ports from which a client has sent to a port of the pool, as the capture at the router has them.

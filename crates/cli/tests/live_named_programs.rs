@@ -8,7 +8,7 @@
 
 mod net;
 
-use net::small_internet::{Home, Plan, WHOLE_RUN, ZONE, page, succeeds, until};
+use net::small_internet::{Home, Plan, WHOLE_RUN, ZONE, either, page, succeeds, until};
 use net::text;
 use rig::SmallInternet;
 use std::fs;
@@ -25,11 +25,6 @@ const PLAN: Plan<'_> = Plan {
     offloads: true,
     programs: &["dnsmasq"],
 };
-
-/// What a run takes here: the first in the tests of each change, the second as the plan has it.
-fn either<T>(short: T, whole: T) -> T {
-    if std::env::var_os(WHOLE_RUN).is_some() { whole } else { short }
-}
 
 fn served(test: &str, programs: &[&str]) -> Option<Home> {
     let programs = [PLAN.programs, programs].concat();

@@ -10,6 +10,7 @@
 
 mod net;
 
+use net::small_internet::either;
 use net::{Net, Running, binary, installed, new_key, program, text};
 use serde_json::Value;
 use std::fs;
@@ -151,16 +152,16 @@ for port, kind in ((7, Stream), (8, Clock)):
 socketserver.UDPServer((sys.argv[1], 7), Datagram).serve_forever()
 "#;
 
-/// Flows of four clients to one address: 10 of UDP and 10 of TCP each. For each line on its input it says
+/// Flows of four clients to one address, as many of UDP as of TCP. For each line on its input it says
 /// something on each flow and waits for the answer, and prints how many flows were answered rightly. By UDP
 /// nothing is said again, so an answer that does not come was lost on the way.
 const FLOWS: &str = r#"
 import socket, sys
-at, host, patience = sys.argv[1], sys.argv[2].encode(), float(sys.argv[3])
+at, host, patience, of_kind = sys.argv[1], sys.argv[2].encode(), float(sys.argv[3]), int(sys.argv[4])
 flows = []
 for client in range(9, 13):
     for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
-        for _ in range(10):
+        for _ in range(of_kind):
             flow = socket.socket(socket.AF_INET, kind)
             flow.settimeout(20)
             flow.bind(('203.0.113.%d' % client, 0))
@@ -191,8 +192,13 @@ while clock.recv(100):
     pass
 "#;
 
-/// All flows of the script above.
-const ALL: usize = 80;
+/// Flows of one client and one kind in the script above, and all.
+fn of_kind() -> usize {
+    either(10, 25)
+}
+fn all_flows() -> usize {
+    4 * 2 * of_kind()
+}
 
 /// Flows that go on as they are told.
 struct Flows {
@@ -203,7 +209,8 @@ struct Flows {
 
 impl Flows {
     fn begin(net: &Net, at: &str, host: &str) -> Flows {
-        let mut command = net.at("a", "python3", &["-u", "-c", FLOWS, at, host, "20"]);
+        let of_kind = of_kind().to_string();
+        let mut command = net.at("a", "python3", &["-u", "-c", FLOWS, at, host, "20", &of_kind]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let to = child.stdin.take().expect("is piped");
         let from = BufReader::new(child.stdout.take().expect("is piped"));
@@ -222,7 +229,7 @@ impl Flows {
     /// be lost.
     fn all_are_answered(&mut self) {
         let end = Instant::now() + PATIENCE;
-        while self.round() < ALL {
+        while self.round() < all_flows() {
             assert!(Instant::now() < end, "not all flows get through");
         }
     }
@@ -432,7 +439,7 @@ fn one_of_two_waypoints_is_killed_and_only_what_passed_it_is_lost() {
     assert_eq!(all.dig_until_told(9, "two"), second);
     enough.store(true, Ordering::Relaxed);
     let (mut by_second, counts) = going_on.join().expect("it ends");
-    let unanswered: usize = counts.iter().map(|answered| ALL - answered).sum();
+    let unanswered: usize = counts.iter().map(|answered| all_flows() - answered).sum();
     let overflows = all.overflows() - overflows;
     assert!(
         unanswered as u64 <= overflows,

@@ -4,7 +4,7 @@
 type Files = &'static [(&'static str, &'static str)];
 
 /// The built-in modules by their paths.
-const MODULES: [(&str, Files); 14] = [
+const MODULES: [(&str, Files); 16] = [
     ("std/net", NET),
     ("std/connections", CONNECTIONS),
     ("std/fragments", FRAGMENTS),
@@ -15,6 +15,8 @@ const MODULES: [(&str, Files); 14] = [
     ("std/nat64", NAT64),
     ("std/networks", NETWORKS),
     ("std/parts", PARTS),
+    ("std/unasked", UNASKED),
+    ("std/active_ftp", ACTIVE_FTP),
     ("std/limits", LIMITS),
     ("std/siphash", SIPHASH),
     ("std/syn_cookies", SYN_COOKIES),
@@ -78,6 +80,10 @@ const NAT64: &[(&str, &str)] = &[
 const NETWORKS: &[(&str, &str)] = &[("std/networks.rav", include_str!("../../../std/networks.rav"))];
 
 const PARTS: &[(&str, &str)] = &[("std/parts.rav", include_str!("../../../std/parts.rav"))];
+
+const UNASKED: &[(&str, &str)] = &[("std/unasked.rav", include_str!("../../../std/unasked.rav"))];
+
+const ACTIVE_FTP: &[(&str, &str)] = &[("std/active_ftp.rav", include_str!("../../../std/active_ftp.rav"))];
 
 const LIMITS: &[(&str, &str)] = &[("std/limits.rav", include_str!("../../../std/limits.rav"))];
 

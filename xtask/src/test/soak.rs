@@ -18,7 +18,8 @@ pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
         [seconds] => seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?,
         _ => bail!("`cargo xtask soak [SECONDS]` takes nothing else"),
     };
-    let tests = ["--test", "live_named_programs", "--test", "live_soak"];
+    let tests = ["live_named_programs", "live_two_waypoints", "live_faults", "live_soak"];
+    let tests: Vec<&str> = tests.iter().flat_map(|test| ["--test", test]).collect();
     let wanted = ["--", "--nocapture", "--test-threads", "1"];
     let mut test = cargo(context, &[&["test", "--locked", "-p", "cli"], &tests[..], &wanted].concat());
     // What is missing here is an error, so that the soak is run or fails.

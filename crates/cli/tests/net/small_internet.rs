@@ -25,6 +25,12 @@ const BUFFER: &str = "65536";
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What a run takes: the first in the tests of each change, the second as the plan of tests has it, or larger
+/// than the first.
+pub(crate) fn either<T>(short: T, whole: T) -> T {
+    if std::env::var_os(WHOLE_RUN).is_some() { whole } else { short }
+}
+
 /// What a test needs of it.
 pub(crate) struct Plan<'a> {
     pub(crate) initiators: usize,

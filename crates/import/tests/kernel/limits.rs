@@ -180,7 +180,7 @@ fn passing(policy: &Policy, packets: &[Packet]) -> Vec<bool> {
 fn agree(
     router: &mut Router,
     (format, rules): (&str, &str),
-    load: &dyn Fn(&Router),
+    load: &dyn Fn(&mut Router),
     random: &mut Random,
     family: AddressFamily,
 ) -> usize {
@@ -215,16 +215,16 @@ fn rulesets_and_dumps_with_limits_count_as_linux_does() {
     let mut random = Random(seed());
     let (mut count, mut passed) = (0, 0);
     for _ in 0..rounds() {
-        let text = loaded(&router, &ruleset(&mut random));
+        let text = loaded(&mut router, &ruleset(&mut random));
         let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
         let rules = String::from_utf8(listed.stdout).expect("nft prints text");
         for family in [AddressFamily::V4, AddressFamily::V6] {
-            let load = |router: &Router| router.try_load(&text).expect("nft has taken it before");
+            let load = |router: &mut Router| router.try_load(&text).expect("nft has taken it before");
             passed += agree(&mut router, ("nft", &rules), &load, &mut random, family);
             count += 1;
         }
         let dump = dump(&mut random);
-        let load = |router: &Router| router.load("iptables-legacy-restore", &[], &dump);
+        let load = |router: &mut Router| router.load("iptables-legacy-restore", &[], &dump);
         passed += agree(&mut router, ("iptables", &dump), &load, &mut random, AddressFamily::V4);
         router.load(
             "iptables-legacy-restore",
@@ -256,7 +256,7 @@ fn a_limit_counts_on_each_way_into_its_chain() {
     router.try_load(text).expect("nft takes it");
     let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
     let rules = String::from_utf8(listed.stdout).expect("nft prints text");
-    let load = |router: &Router| router.try_load(text).expect("nft has taken it before");
+    let load = |router: &mut Router| router.try_load(text).expect("nft has taken it before");
     assert!(agree(&mut router, ("nft", &rules), &load, &mut random, AddressFamily::V4) > 0);
     router.load("nft", &["-f", "-"], "flush ruleset\n");
     let dump = "*filter
@@ -267,7 +267,7 @@ fn a_limit_counts_on_each_way_into_its_chain() {
 -A x -m limit --limit 2/hour --limit-burst 60 -m iprange ! --src-range 10.0.0.0-10.255.255.255 -j ACCEPT
 COMMIT
 ";
-    let load = |router: &Router| router.load("iptables-legacy-restore", &[], dump);
+    let load = |router: &mut Router| router.load("iptables-legacy-restore", &[], dump);
     assert!(agree(&mut router, ("iptables", dump), &load, &mut random, AddressFamily::V4) > 0);
     router.load("iptables-legacy-restore", &[], "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
 }

@@ -166,7 +166,7 @@ table ip two {{
 }
 
 /// Loads a ruleset without the lines that nft refuses, and gives it without them.
-pub(crate) fn loaded(router: &Router, text: &str) -> String {
+pub(crate) fn loaded(router: &mut Router, text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     loop {
         let loaded = router.try_load(&lines.join("\n"));

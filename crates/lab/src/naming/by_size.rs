@@ -1,11 +1,16 @@
-//! What a packet takes by its size: in the programs of waypoint and gateway, each way, and in the cipher of
-//! the tunnel; and how far that is from a straight line over the sizes (figure 8 of the paper on AVES).
+//! What a packet takes by its size: in the packet loop, in the programs of waypoint and gateway, each way,
+//! and in the cipher of the tunnel; and how far that is from a straight line (figure 8 of the paper on AVES).
 
 use super::ends::{End, Side, Traffic};
 use crate::experiment::{Figure, Row};
+use crate::measure::{Contender, Workload};
 use crate::plan::LabPlan;
+use crate::programs::compile;
 use crate::traffic::LabError;
 use cpu_time::ThreadTime;
+use exec::BackendKind;
+use lang::pipeline::Decode;
+use ports::Order;
 use std::net::SocketAddr;
 use tunnel::limits::SECOND;
 use tunnel::{CipherSuite, PeerId, PeerSetup, SecretKey, SendOutcome, Tunnel, TunnelPayload, TunnelSetup};
@@ -18,41 +23,73 @@ const INITIATORS: u32 = 64;
 const PACKETS: u32 = 256;
 /// What the tunnel adds to a packet, at most.
 const ROOM: usize = 64;
+/// A program that does nothing but send: what is left is what the loop takes.
+const SEND: &str = "start stage all() { send 1 }";
 
-/// Runs it.
-pub(super) fn rows(plan: &LabPlan) -> Result<Vec<Row>, LabError> {
+/// The sizes of the paper, at which figures are told in cycles, too.
+const PAPER_SIZES: [usize; 2] = [36, 1_464];
+
+/// What was measured of each size, one value a run.
+type Samples = Vec<Vec<f64>>;
+
+/// Runs it. `mhz` is how often the processor's clock ticks in a microsecond, where that is known.
+pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Result<Vec<Row>, LabError> {
     let turns = if plan.quick { 4 } else { 64 };
-    let mut rows = Vec::new();
+    let around = samples(plan, |size| packet_loop(size, turns))?;
+    let mut rows = each_size("packet loop", "around a program that sends each packet on", mhz, &around);
+    let both = |way: usize| samples(plan, |size| Ok(cipher(size, turns).map(|both| both[way])));
+    let [sealed, opened] = [both(0)?, both(1)?];
     for side in Side::ALL {
-        let mut medians = Vec::new();
-        let mut samples = vec![Vec::new(); SIZES.len()];
-        for _ in 0..plan.runs {
-            for (size, samples) in SIZES.iter().zip(&mut samples) {
-                samples.extend(program(side, *size, turns)?);
-            }
-        }
-        for (size, samples) in SIZES.iter().zip(samples) {
-            let figure = Figure::of(samples);
-            medians.extend(figure.as_ref().map(|figure| (*size as f64, figure.median)));
-            rows.push(Row::alone(&case(side.case(), *size), "in the program", "ns", figure, None));
-        }
-        rows.push(straight(side.case(), "in the program", &medians));
+        let programs = samples(plan, |size| program(side, size, turns))?;
+        rows.extend(each_size(side.case(), "in the program", mhz, &programs));
+        let (what, ciphers) = match side.leaves_into_tunnel() {
+            true => ("loop, program and sealing", &sealed),
+            false => ("loop, opening and program", &opened),
+        };
+        rows.extend(each_size(side.case(), what, mhz, &sums(&[&around, &programs, ciphers])));
     }
-    for (way, name) in [(0, "seal"), (1, "open")] {
-        rows.extend(each_size(name, "in the tunnel with its cipher", |size| {
-            Figure::of((0..plan.runs).filter_map(|_| cipher(size, turns).map(|both| both[way])))
-        }));
+    for (name, ciphers) in [("seal", &sealed), ("open", &opened)] {
+        rows.extend(each_size(name, "in the tunnel with its cipher", mhz, ciphers));
     }
     Ok(rows)
 }
 
-/// The figure of each size, and how far they are from a straight line.
-pub(super) fn each_size(name: &str, what: &str, mut figure: impl FnMut(usize) -> Option<Figure>) -> Vec<Row> {
+/// Measures every size in every run, so that what else happens on the machine falls on all sizes.
+pub(super) fn samples(
+    plan: &LabPlan,
+    mut measure: impl FnMut(usize) -> Result<Option<f64>, LabError>,
+) -> Result<Samples, LabError> {
+    let mut samples = vec![Vec::new(); SIZES.len()];
+    for _ in 0..plan.runs {
+        for (size, samples) in SIZES.iter().zip(&mut samples) {
+            samples.extend(measure(*size)?);
+        }
+    }
+    Ok(samples)
+}
+
+/// What several parts take together, run by run; nothing of a size of which a part has no figure in a run.
+fn sums(parts: &[&Samples]) -> Samples {
+    let of_size = |place: usize| {
+        let runs = parts.iter().map(|part| part[place].len());
+        let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
+        let all = if least == most { 0..least } else { 0..0 };
+        all.map(|run| parts.iter().map(|part| part[place][run]).sum()).collect()
+    };
+    (0..SIZES.len()).map(of_size).collect()
+}
+
+/// The figure of each size, for those of the paper in cycles, too, and how far all are from a straight line.
+pub(super) fn each_size(name: &str, what: &str, mhz: Option<f64>, samples: &Samples) -> Vec<Row> {
     let (mut rows, mut medians) = (Vec::new(), Vec::new());
-    for size in SIZES {
-        let figure = figure(size);
-        medians.extend(figure.as_ref().map(|figure| (size as f64, figure.median)));
-        rows.push(Row::alone(&case(name, size), what, "ns", figure, None));
+    for (size, samples) in SIZES.iter().zip(samples) {
+        let figure = Figure::of(samples.iter().copied());
+        medians.extend(figure.as_ref().map(|figure| (*size as f64, figure.median)));
+        rows.push(Row::alone(&case(name, *size), what, "ns", figure, None));
+        if let Some(mhz) = mhz.filter(|_| PAPER_SIZES.contains(size)) {
+            let cycles = Figure::of(samples.iter().map(|time| time * mhz / 1e3));
+            rows.push(Row::alone(&case(name, *size), what, "cycles", cycles, None));
+        }
     }
     rows.push(straight(name, what, &medians));
     rows
@@ -62,28 +99,56 @@ fn case(what: &str, size: usize) -> String {
     format!("{what}, packets of {size} bytes")
 }
 
-/// How far the figures of the sizes are from a straight line, at most.
+/// The straight line through the figures of the sizes, and how far they are from it, at most.
 fn straight(case: &str, what: &str, points: &[(f64, f64)]) -> Row {
     match line(points) {
-        Some((per_byte, off)) => {
-            let what = format!("{what}: {per_byte:.3} ns a byte; farthest from this line");
+        Some(Line { at_zero, per_byte, off }) => {
+            let what = format!("{what}: {at_zero:.1} ns and {per_byte:.3} a byte; farthest from this line");
             Row::alone(case, &what, "%", Some(Figure::exactly(off)), None)
         }
         None => Row::refused(case, what, "%", "not every size has a figure"),
     }
 }
 
-/// The slope of the line with the least squares, and how far the farthest point is from it, in per cent of
-/// the mean.
-fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+/// A line through points, with the least squares.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Nanoseconds that each packet takes, and each of its bytes.
+    at_zero: f64,
+    per_byte: f64,
+    /// How far the farthest point is from it, in per cent of the mean of all.
+    off: f64,
+}
+
+/// The line through these points; none where they are too few, or of one size.
+fn line(points: &[(f64, f64)]) -> Option<Line> {
     let count = points.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
     let xx = mean(&|point| (point.0 - x).powi(2));
     let xy = mean(&|point| (point.0 - x) * (point.1 - y));
-    let slope = xy / xx;
-    let off = |point: &(f64, f64)| (point.1 - y - slope * (point.0 - x)).abs() / y * 100.0;
-    (points.len() > 2 && xx > 0.0 && y > 0.0).then(|| (slope, points.iter().map(off).fold(0.0, f64::max)))
+    let per_byte = xy / xx;
+    let off = |point: &(f64, f64)| (point.1 - y - per_byte * (point.0 - x)).abs() / y * 100.0;
+    let off = points.iter().map(off).fold(0.0, f64::max);
+    let is_one = points.len() > 2 && xx > 0.0 && y > 0.0;
+    is_one.then_some(Line { at_zero: y - per_byte * x, per_byte, off })
+}
+
+/// Nanoseconds that the packet loop takes around a program for a packet: it is copied, as from a port, handed
+/// to a program that sends every packet on, and accounted for. None where one did not get through.
+fn packet_loop(size: usize, turns: u32) -> Result<Option<f64>, LabError> {
+    let program = compile("send", SEND, Decode::Lazy).map_err(LabError::Program)?;
+    let initiators = (0..PACKETS).map(|number| number % INITIATORS);
+    let frames = Traffic::of(Side::WaypointIn, initiators, size).into_frames();
+    let mut workload = Workload::new(frames, Order::Replay, 2);
+    workload.restore();
+    workload.take_own_time();
+    let mut contender = Contender::loaded(&program, BackendKind::Native, 2).map_err(LabError::Program)?;
+    // The first time warms up.
+    workload.pass(&mut contender, 1).map_err(LabError::Program)?;
+    let pass = workload.pass(&mut contender, turns.into()).map_err(LabError::Program)?;
+    let whole = pass.counts.forwarded.packets == u64::from(PACKETS) * u64::from(turns);
+    Ok(whole.then(|| pass.nanoseconds()))
 }
 
 /// Nanoseconds a packet; none where one did not get through.
@@ -179,15 +244,29 @@ mod tests {
 
     #[test]
     fn points_are_on_their_line_or_as_far_from_it_as_the_farthest() {
-        let (slope, off) = line(&[(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)]).expect("three points");
-        assert!((slope - 2.0).abs() < 1e-9 && off < 1e-9);
-        let (slope, off) = line(&[(1.0, 3.0), (2.0, 9.0), (3.0, 3.0)]).expect("three points");
-        assert!(slope.abs() < 1e-9 && (off - 80.0).abs() < 1e-9);
+        let one = line(&[(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)]).expect("three points");
+        assert!((one.per_byte - 2.0).abs() < 1e-9 && (one.at_zero - 1.0).abs() < 1e-9 && one.off < 1e-9);
+        let one = line(&[(1.0, 3.0), (2.0, 9.0), (3.0, 3.0)]).expect("three points");
+        assert!(one.per_byte.abs() < 1e-9 && (one.at_zero - 5.0).abs() < 1e-9);
+        assert!((one.off - 80.0).abs() < 1e-9);
         assert!(line(&[(1.0, 3.0), (1.0, 3.0), (1.0, 3.0)]).is_none());
     }
 
     #[test]
+    fn parts_are_added_run_by_run_where_each_has_all() {
+        let part = |one: f64| vec![vec![one, one + 1.0]; SIZES.len()];
+        let mut lacks = part(20.0);
+        lacks[1].pop();
+        assert_eq!(sums(&[&part(1.0), &part(20.0)]), vec![vec![21.0, 23.0]; SIZES.len()]);
+        let sum = sums(&[&part(1.0), &lacks]);
+        assert!(sum[1].is_empty() && sum[0] == [21.0, 23.0]);
+    }
+
+    #[test]
     fn packets_of_each_size_get_through_each_way() {
+        for size in SIZES {
+            assert!(packet_loop(size, 1).expect("it compiles").is_some(), "{size}");
+        }
         for side in Side::ALL {
             for size in SIZES {
                 assert!(program(side, size, 1).expect("it compiles").is_some(), "{side:?}, {size}");

@@ -79,6 +79,11 @@ impl Side {
         matches!(self, Side::WaypointIn | Side::WaypointOut)
     }
 
+    /// Whether what comes in there leaves into the tunnel; else it has come out of it.
+    pub(super) fn leaves_into_tunnel(self) -> bool {
+        matches!(self, Side::WaypointIn | Side::GatewayOut)
+    }
+
     /// The port at which packets of this side come in.
     fn port(self) -> u16 {
         match self {
@@ -233,5 +238,10 @@ impl Traffic {
 
     pub(super) fn len(&self) -> usize {
         self.ports.len()
+    }
+
+    /// The packets alone, whichever port they come in by.
+    pub(super) fn into_frames(self) -> Frames {
+        self.frames
     }
 }

@@ -1,6 +1,6 @@
 //! `lab naming`: set-ups of names by load, simulated, in real time and beside others' rules; plain answers
-//! beside NSD; and in memory what a set-up takes step by step, what a packet costs in the programs and in the
-//! cipher, and what many bindings add to it.
+//! beside NSD; and in memory what a set-up takes step by step, what a packet costs in the packet loop, in the
+//! programs and in the cipher, and what many bindings add to it.
 
 mod bindings;
 mod by_size;
@@ -27,8 +27,8 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
     progress("naming: a set-up step by step");
     rows.extend(steps::rows(plan, clock, set_ups::most(plan)));
     progress("naming: what a packet takes, by its size");
-    rows.extend(by_size::rows(plan)?);
-    rows.extend(paper_message::rows(plan));
+    rows.extend(by_size::rows(plan, clock)?);
+    rows.extend(paper_message::rows(plan, clock)?);
     rows.extend(bindings::rows(plan, progress)?);
     let clock = clock.map_or(String::new(), |mhz| format!("; a nanosecond is {:.2} cycles", mhz / 1e3));
     let packets = "packets: in memory, native code, without accounting, time of the thread on its processor";

@@ -2,9 +2,10 @@
 //! It stands here alone, as what ours is measured beside. Its key, and whether it stood in front or behind,
 //! are not in the paper.
 
-use super::by_size::each_size;
-use crate::experiment::{Figure, Row};
+use super::by_size::{each_size, samples};
+use crate::experiment::Row;
 use crate::plan::LabPlan;
+use crate::traffic::LabError;
 use cpu_time::ThreadTime;
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -105,11 +106,10 @@ fn packet(size: usize, turns: u32) -> f64 {
 }
 
 /// What the sum takes over packets, by their size.
-pub(super) fn rows(plan: &LabPlan) -> Vec<Row> {
+pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Result<Vec<Row>, LabError> {
     let turns = if plan.quick { 4 } else { 64 };
-    each_size("MD5 as in the paper", "over the whole packet", |size| {
-        Figure::of((0..plan.runs).map(|_| packet(size, turns)))
-    })
+    let samples = samples(plan, |size| Ok(Some(packet(size, turns))))?;
+    Ok(each_size("MD5 as in the paper", "over the whole packet", mhz, &samples))
 }
 
 #[cfg(test)]

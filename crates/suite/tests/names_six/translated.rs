@@ -436,6 +436,26 @@ fn a_connection_of_tcp_ends_by_its_ends_and_by_no_stranger() {
 }
 
 #[test]
+fn a_host_begins_nothing_by_a_connection_of_who_is_translated() {
+    let programs = [program("waypoint"), program("names_gateway")];
+    for back_end in BACK_ENDS {
+        let ask = ask(outside(1), TCP, 40_000);
+        let mut six = with_host(&programs, back_end);
+        let port = connect(&mut six, ask).expect("there is room");
+        let segment = (SYN, HOSTS_FIRST + 100_000, 0);
+        let ports = (80, port);
+        let begins =
+            packet_four(Said { from: four(80), to: four(1), proto: TCP, ports, hops: 60, size: 0, segment });
+        // The gateway itself keeps it in, and so would the waypoint.
+        assert_eq!(six.answers(1, &begins), None, "while it is open");
+        let reset = (RST, HOSTS_FIRST + 1, 0);
+        assert_eq!(says(&mut six, TCP, port, reset), Some((outside(1), 40_000)));
+        assert_eq!(six.answers(1, &begins), None, "while it closes");
+        assert_eq!(six.reasons.get("host_begins"), Some(&2));
+    }
+}
+
+#[test]
 fn a_port_is_nobody_elses_while_the_host_may_send_there() {
     let programs = [program("waypoint"), program("names_gateway")];
     for back_end in BACK_ENDS {
