@@ -2,7 +2,7 @@
 
 use lang::ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, Compiled, compile};
-use lang::rules_file::{ReadRules, RulesFileOptions, RulesFileReader};
+use lang::rules_file::{ReadRules, RulesFileOptions, RulesFileReader, RulesRead};
 use policy::{
     Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
     RuleRate,
@@ -133,7 +133,7 @@ fn read_with_a_limit(
     options: &RulesFileOptions,
     order: MatchOrder,
     condition: RuleCondition,
-) -> Policy {
+) -> RulesRead {
     let (place, text): (_, Arc<str>) = (RulePlace { line: 1, column: 1 }, "limit".into());
     let rate = match options.interfaces.first() {
         Some((_, 7)) => Err("it is none".into()),
@@ -149,12 +149,13 @@ fn read_with_a_limit(
         count: false,
     };
     let rules = vec![rule(condition.clone()), rule(condition)];
-    Policy {
+    let policy = Policy {
         hooks: vec![Hook { point: HookPoint::Forward, group: 0, default: RuleAction::Block, place }],
         groups: vec![RuleGroup { name: "all".into(), order, rules }],
         memories: [(); 2].map(|()| Memory { place, text: text.clone(), rate: rate.clone() }).into(),
         ..Policy::default()
-    }
+    };
+    RulesRead { policy, skipped_title: false }
 }
 
 /// What is told of a policy that is read so, with an interface of this port.
