@@ -25,11 +25,7 @@ use judge::{Bench, Verdict};
 use reports::Reports;
 
 /// The files of studies, by the names of their pages, in the order of the publications.
-const FILES: [(&str, &str); 3] = [
-    ("hermes", include_str!("hermes.toml")),
-    ("gpu-router", include_str!("gpu-router.toml")),
-    ("steve", include_str!("steve.toml")),
-];
+const FILES: [(&str, &str); 1] = [("hermes", include_str!("hermes.toml"))];
 
 /// A page or picture to be written, or how claims came out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
