@@ -61,7 +61,7 @@ pub use page::page;
 pub use plan::{ComparedTable, DeviceChoice, LabPlan, Length, TablesPlan};
 pub use programs::{PROGRAMS, compiled};
 pub use run::run;
-pub use studies::{ClaimCounts, StudyPages, read_report, study_pages};
+pub use studies::{ClaimCounts, StudyPages, read_report, reports_of_studies, study_pages};
 pub use survey::{Survey, SurveyPlan, survey};
 pub use traffic::{LabError, Traffic, TrafficCapture};
 pub use transfer::{Pivot, pivots};

@@ -10,15 +10,10 @@ fn docs(folder: &str) -> PathBuf {
 #[test]
 fn kept_pages_are_what_is_made_of_kept_reports() {
     let mut reports = Vec::new();
-    for entry in std::fs::read_dir(docs("results")).expect("the folder is there") {
-        let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|ending| ending == "json") {
-            let text = std::fs::read_to_string(&path).expect("it is text");
-            let report =
-                lab::read_report(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            reports.push((name, report));
-        }
+    for name in lab::reports_of_studies().unwrap_or_else(|error| panic!("{error}")) {
+        let text = std::fs::read_to_string(docs("results").join(&name)).expect("it is text");
+        let report = lab::read_report(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        reports.push((name, report));
     }
     let made = lab::study_pages(reports).unwrap_or_else(|error| panic!("{error}"));
     let kept = std::fs::read_dir(docs("studies")).expect("the folder is there");

@@ -106,14 +106,10 @@ fn draw(reports: &[PathBuf], page: &Path) -> Result<(), Failure> {
 
 /// Writes the pages of studies, of the reports in a folder.
 fn studies(folder: &Path, pages: &Path) -> Result<(), Failure> {
-    let cannot = |error: io::Error| Failure::Usage(format!("cannot read {}: {error}", folder.display()));
     let mut reports = Vec::new();
-    for entry in fs::read_dir(folder).map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            reports.push((name, report(&path)?));
-        }
+    for name in lab::reports_of_studies().map_err(Failure::Finding)? {
+        let report = report(&folder.join(&name))?;
+        reports.push((name, report));
     }
     let made = lab::study_pages(reports).map_err(Failure::Finding)?;
     fs::create_dir_all(pages).map_err(|error| cannot_write(pages, &error))?;

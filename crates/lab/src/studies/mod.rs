@@ -23,9 +23,11 @@ use crate::experiment::Experiment;
 use file::Study;
 use judge::{Bench, Verdict};
 use reports::Reports;
+use std::collections::BTreeSet;
 
 /// The files of studies, by the names of their pages, in the order of the publications.
-const FILES: [(&str, &str); 1] = [("hermes", include_str!("hermes.toml"))];
+const FILES: [(&str, &str); 2] =
+    [("hermes", include_str!("hermes.toml")), ("steve", include_str!("steve.toml"))];
 
 /// A page or picture to be written, or how claims came out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,7 +79,27 @@ impl ClaimCounts {
     }
 }
 
-/// Makes the pages of all studies from reports: the names of their files, and what was measured.
+/// The names of the reports that studies take figures of: files in the folder of results.
+///
+/// # Errors
+/// The file of a study cannot be read.
+pub fn reports_of_studies() -> Result<BTreeSet<String>, String> {
+    let mut names = BTreeSet::new();
+    for (name, text) in FILES {
+        let study = read(name, text)?;
+        names.extend(study.values.into_values().filter_map(|value| value.report));
+        names.insert(study.report);
+    }
+    Ok(names)
+}
+
+/// Reads the file of a study.
+fn read(name: &str, text: &str) -> Result<Study, String> {
+    toml::from_str(text).map_err(|error| format!("study `{name}`: {error}"))
+}
+
+/// Makes the pages of all studies from the [reports](reports_of_studies): the names of their files, and what
+/// was measured.
 ///
 /// # Errors
 /// The file of a study cannot be read, a figure is in no report, or what the file says of a claim is not what
@@ -89,7 +111,7 @@ pub fn study_pages(reports: Vec<(String, Vec<Experiment>)>) -> Result<StudyPages
     let mut index = Vec::new();
     for (name, text) in FILES {
         let of_study = |error: String| format!("study `{name}`: {error}");
-        let study: Study = toml::from_str(text).map_err(|error| of_study(error.to_string()))?;
+        let study = read(name, text)?;
         let bench = Bench { study: &study, reports: &all };
         let (files, counts) = page::pages(&bench, name).map_err(of_study)?;
         pages.files.extend(files);
