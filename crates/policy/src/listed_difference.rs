@@ -1,10 +1,10 @@
 //! Which classes of packets two lists treat otherwise, found out by searches among rules that overlap.
 //!
-//! A packet that both lists decide about by rules in common is decided by the same rule, since these have one
-//! order in both: of the two rules, each comes before or is the other one. So of each class of packets that
-//! are treated otherwise one rule at least is in one list alone. Each such rule is brought together with the
-//! rules and the default of the other list, and a search says whether a packet comes to both. The diagram of
-//! what decides, which has a part for each combination of addresses, is not made.
+//! Rules in common have one order in both lists. So if a common rule decides about a packet in each list, it
+//! is the same rule in both, and nothing differs. Of each class of packets that are treated otherwise, one
+//! rule at least is in one list alone. Each such rule is brought together with the rules and the default of
+//! the other list, and a search says whether a packet comes to both. The diagram of what decides, which has a
+//! part for each combination of addresses, is not made.
 
 use crate::changed::GroupChange;
 use crate::decisions::{AnalysisFault, PolicyDecision};
@@ -26,7 +26,7 @@ pub(crate) struct ComparingSearches {
 }
 
 impl ComparingSearches {
-    /// Searches of which a diagram may answer so many.
+    /// Searches, of which at most `long` may be too long and are then answered by a diagram.
     pub(crate) fn with_limits(search: Search, long: usize) -> ComparingSearches {
         ComparingSearches { search, long }
     }

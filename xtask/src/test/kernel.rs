@@ -1,4 +1,4 @@
-//! `cargo xtask kernel`: the tests beside the Linux kernel with one seed after the other, until so many
+//! `cargo xtask kernel`: the tests beside the Linux kernel with several seeds, until so many
 //! packets are judged, and what they have counted as one document of JSON.
 
 use super::binaries::{self, Binary};

@@ -1,7 +1,9 @@
 //! The file of a study: what a publication says, in its order, which figure of ours stands beside each claim,
-//! and when the claim holds. Only numbers of the publication are written in it.
+//! and when the claim holds. Of numbers of ours, only registers and instructions of kernels are written in
+//! it.
 //!
-//! In all texts, `{sum}` stands for the value of a sum, and `{sum:2}` for the same with two decimals.
+//! In all texts, `{expression}` stands for the value of an expression, and `{expression:2}` for the same with
+//! two decimals.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -88,10 +90,10 @@ pub(super) struct Claim {
     pub(super) at: String,
     #[serde(default)]
     pub(super) unit: String,
-    /// Ours, a sum.
+    /// Ours, an expression.
     pub(super) ours: Option<String>,
-    /// The relation by which it holds: two sums with `<`, `<=`, `>` or `>=`, of `ours`, `paper` and values,
-    /// or several of these with `and`.
+    /// The relation by which it holds: two expressions with `<`, `<=`, `>` or `>=`, of `ours`, `paper` and
+    /// values, or several of these with `and`.
     pub(super) holds: Option<String>,
     /// It holds if ours is so close to the publication's number, in percent of that.
     pub(super) within: Option<f64>,

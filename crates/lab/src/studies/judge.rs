@@ -33,7 +33,7 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The value of a sum; `own` are names that only this claim has.
+    /// The value of an expression; `own` are names that only this claim has.
     fn value(&self, sum: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<Span, String> {
         value(sum, at, &|name, argument| {
             if let (Some((_, span)), None) = (own.iter().find(|(known, _)| *known == name), argument) {
@@ -116,7 +116,7 @@ impl Bench<'_> {
         Ok((ours, holds))
     }
 
-    /// Whether two sums are as the mark between them says, by their middles.
+    /// Whether two expressions are as the mark between them says, by their medians.
     fn relation(&self, text: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<bool, String> {
         let marks: [(&str, Compared); 4] = [("<=", f64::le), (">=", f64::ge), ("<", f64::lt), (">", f64::gt)];
         let (mark, of) = marks
@@ -127,10 +127,10 @@ impl Bench<'_> {
         Ok(of(&self.value(left, at, own)?.middle, &self.value(right, at, own)?.middle))
     }
 
-    /// A text with its sums filled in; `own` are names that only its claim has.
+    /// A text with its expressions filled in; `own` are names that only its claim has.
     ///
     /// # Errors
-    /// A sum cannot be computed.
+    /// An expression cannot be computed.
     pub(super) fn filled(&self, text: &str, own: &[(&str, Span)]) -> Result<String, String> {
         let mut parts = text.split('{');
         let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -179,7 +179,7 @@ fn separated(text: &str) -> String {
     format!("{sign}{out}{rest}")
 }
 
-/// The middle and the range, as far as that is more than the middle.
+/// The median and the range, as far as that is more than the median.
 pub(super) fn with_range(span: &Span) -> String {
     let [middle, low, high] = [span.middle, span.low, span.high].map(number);
     if low == middle && high == middle { middle } else { format!("{middle} ({low} to {high})") }

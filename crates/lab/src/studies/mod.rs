@@ -1,5 +1,5 @@
-//! Pages that go through publications claim by claim: what each says, what we measure, and which of the two
-//! was right.
+//! Pages that go through publications claim by claim: what each says, what we measure, and whether the claim
+//! holds by our figures.
 //!
 //! ```text
 //!  a study's file: claims, numbers of the publication ─┐

@@ -170,7 +170,8 @@ pub(super) fn index(studies: &[(&str, String, ClaimCounts)]) -> String {
         &mut text,
         "Each page goes through a publication in its order: every claim, figure, table, number and mechanism, its value, \
          ours, and a verdict. `ravelin lab --studies docs/results --out docs/studies` makes the pages of the reports \
-         in [results](../results/README.md), and says how many claims came out how. No figure of ours is typed.\n\n\
+         in [results](../results/README.md), and says how many claims came out how. Figures of ours are \
+         computed from reports. Only registers and instructions of our kernels are typed, in reasons.\n\n\
          *Holds* means that our figures have the relation that the row asks for, by their medians; a range behind a median \
          is that of the runs or, of a figure that is computed of several, the widest that their ranges allow. *Differs* \
          and *cannot be repeated here* say why. If the figures of a claim no longer say what its file says of them, no page \
