@@ -123,7 +123,7 @@ fn a_row_that_cannot_be_said_is_refused_by_its_name() {
         (row(250, [5, 0, 0, 0, 0, 0]), "does not go on below this row: row at 250"),
         (row(250, [5, 0, 0, 250, 0, 0]), "more often than the 3 times that the program lets them"),
         (row(250, [7, 0, 2, 250, 200, 0]), "shares a limit with a rule: row at 250"),
-        (row(250, [7, 0, 9, 250, 200, 0]), "no rule has this limit: row at 250"),
+        (row(250, [7, 0, 2, 250, 200, 9]), "no rule has this limit: row at 250"),
         (row(250, [3, 99, 0, 0, 0, 0]), "99 is no `reject_kind`: row at 250"),
         (no_port, "depends on what the program hands over for them: row at 250"),
         (absent, "depends on what the program hands over for them: row at 250"),
