@@ -6,7 +6,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { WARP = 32, STACK = 128 * 1024, ARGUMENTS = 256 };
+// A launch has room for as many bytes of arguments as every CUDA device takes.
+enum { WARP = 32, STACK = 128 * 1024, ARGUMENTS = 4096 };
 struct function {
     void (*be)(unsigned, unsigned, unsigned, unsigned);
     void (*keep)(void **, void *, unsigned long);
