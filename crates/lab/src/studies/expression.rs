@@ -29,12 +29,21 @@ impl Span {
         Span { middle: value, low: value, high: value }
     }
 
-    fn with(self, other: Span, of: fn(f64, f64) -> f64) -> Span {
+    /// What comes of each pair of ends, of an operation that rises or falls throughout the ranges. `None` if
+    /// some of it is no number.
+    fn with(self, other: Span, of: fn(f64, f64) -> f64) -> Option<Span> {
         let all = [(self.low, other.low), (self.low, other.high), (self.high, other.low)];
         let middle = of(self.middle, other.middle);
         let ends = all.into_iter().chain([(self.high, other.high)]).map(|(one, two)| of(one, two));
-        let (low, high) = ends.fold((middle, middle), |(low, high), end| (low.min(end), high.max(end)));
-        Span { middle, low, high }
+        let ends: Vec<f64> = ends.collect();
+        // The least and the greatest of some numbers pass over what is none.
+        let all_are_numbers = middle.is_finite() && ends.iter().all(|end| end.is_finite());
+        let (low, high) = ends.iter().fold((middle, middle), |(low, high), end| (low.min(*end), high.max(*end)));
+        all_are_numbers.then_some(Span { middle, low, high })
+    }
+
+    fn is_finite(&self) -> bool {
+        [self.middle, self.low, self.high].iter().all(|part| part.is_finite())
     }
 }
 
@@ -49,11 +58,7 @@ pub(super) fn value(text: &str, at: Option<&str>, lookup: &Lookup<'_>) -> Result
     if !reader.rest.is_empty() {
         return Err(reader.wrong("nothing more"));
     }
-    if [value.middle, value.low, value.high].iter().all(|part| part.is_finite()) {
-        Ok(value)
-    } else {
-        Err(format!("`{text}` is no number"))
-    }
+    reader.number(Some(value))
 }
 
 struct Reader<'a> {
@@ -67,6 +72,11 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn wrong(&self, expected: &str) -> String {
         format!("`{}`: expected {expected} before `{}`", self.text, self.rest)
+    }
+
+    /// The value, unless it is no number.
+    fn number(&self, value: Option<Span>) -> Result<Span, String> {
+        value.filter(Span::is_finite).ok_or_else(|| format!("`{}` is no number", self.text))
     }
 
     fn skip(&mut self) {
@@ -88,9 +98,11 @@ impl<'a> Reader<'a> {
         let mut value = self.product()?;
         loop {
             if self.takes('+') {
-                value = value.with(self.product()?, |one, two| one + two);
+                let other = self.product()?;
+                value = self.number(value.with(other, |one, two| one + two))?;
             } else if self.takes('-') {
-                value = value.with(self.product()?, |one, two| one - two);
+                let other = self.product()?;
+                value = self.number(value.with(other, |one, two| one - two))?;
             } else {
                 self.depth -= 1;
                 return Ok(value);
@@ -102,9 +114,15 @@ impl<'a> Reader<'a> {
         let mut value = self.factor()?;
         loop {
             if self.takes('*') {
-                value = value.with(self.factor()?, |one, two| one * two);
+                let other = self.factor()?;
+                value = self.number(value.with(other, |one, two| one * two))?;
             } else if self.takes('/') {
-                value = value.with(self.factor()?, |one, two| one / two);
+                let divisor = self.factor()?;
+                // The quotient would have no end in one direction or in both.
+                if divisor.low <= 0.0 && divisor.high >= 0.0 {
+                    return Err(format!("`{}` divides by what may be zero", self.text));
+                }
+                value = self.number(value.with(divisor, |one, two| one / two))?;
             } else {
                 return Ok(value);
             }
@@ -122,8 +140,7 @@ impl<'a> Reader<'a> {
             return Err(self.wrong("a number or a name"));
         }
         if word.starts_with(|first: char| first.is_ascii_digit()) {
-            let number = word.replace('_', "").parse();
-            return number.map(Span::exactly).map_err(|_| format!("`{word}` is no number"));
+            return self.number(word.replace('_', "").parse().ok().map(Span::exactly));
         }
         let of: Option<fn(&[f64]) -> f64> = match word {
             "max" => Some(|all| all.iter().copied().fold(f64::MIN, f64::max)),
@@ -135,9 +152,12 @@ impl<'a> Reader<'a> {
             Some(of) => self.of_several(of),
             None if self.takes('(') => {
                 let argument = self.argument()?;
-                if self.takes(')') { (self.lookup)(word, Some(argument)) } else { Err(self.wrong("`)`")) }
+                if !self.takes(')') {
+                    return Err(self.wrong("`)`"));
+                }
+                self.number(Some((self.lookup)(word, Some(argument))?))
             }
-            None => (self.lookup)(word, None),
+            None => self.number(Some((self.lookup)(word, None)?)),
         }
     }
 
@@ -187,6 +207,7 @@ mod tests {
     fn of(text: &str) -> Result<Span, String> {
         value(text, Some("32"), &|name, argument| match (name, argument) {
             ("two", None) => Ok(Span { middle: 2.0, low: 1.0, high: 4.0 }),
+            ("none", None) => Ok(Span::exactly(f64::NAN)),
             ("by", Some(argument)) => argument.parse().map(Span::exactly).map_err(|_| argument.to_owned()),
             _ => Err(format!("there is no `{name}`")),
         })
@@ -201,6 +222,7 @@ mod tests {
         assert_eq!(middle("mean(1, 2, max(3, 6), min(3, 9))"), 3.0);
         assert_eq!(middle("by(at) + by(8) + by('4')"), 44.0);
         assert_eq!(of("1 / two"), Ok(Span { middle: 0.5, low: 0.25, high: 1.0 }));
+        assert_eq!(of("1 / (0 - two)"), Ok(Span { middle: -0.5, low: -1.0, high: -0.25 }));
         assert_eq!(of("10 - two * 2"), Ok(Span { middle: 6.0, low: 2.0, high: 8.0 }));
     }
 
@@ -213,7 +235,14 @@ mod tests {
             ("1 2", "expected nothing more"),
             ("max 1", "expected `(`"),
             ("three", "there is no `three`"),
-            ("1 / 0", "is no number"),
+            ("1 / 0", "`1 / 0` divides by what may be zero"),
+            ("1 / (two - 2)", "divides by what may be zero"),
+            ("1 / (two - 1)", "divides by what may be zero"),
+            ("1 / (two - 4)", "divides by what may be zero"),
+            ("max(0 / 0, 1)", "divides by what may be zero"),
+            ("min(1e308 * 10, 1)", "is no number"),
+            ("min(1e999, 1)", "is no number"),
+            ("max(none, 1)", "is no number"),
             ("1.2.3", "is no number"),
             ("by('1", "expected `'`"),
             (&deep, "more than 32 parentheses"),

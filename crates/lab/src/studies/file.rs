@@ -30,7 +30,7 @@ pub(super) struct Study {
 }
 
 /// Where a figure of ours stands. `{}` in a text is what the value is asked for with.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Source {
     /// The file, unless it is the study's.
@@ -41,8 +41,8 @@ pub(super) struct Source {
     pub(super) case: String,
     /// What the row measures: all of it, or how it begins.
     pub(super) what: String,
-    /// `ours`, `middle` (ours without its range), `ratio`, `paper`, or the name of what ours is held against,
-    /// or how that begins.
+    /// `ours`, `middle` (ours without its range), `paper`, or the name of what ours is held against, or how
+    /// that begins.
     #[serde(default = "ours")]
     pub(super) field: String,
 }

@@ -4,6 +4,8 @@
 use super::expression::{Span, value};
 use super::file::{Claim, Study};
 use super::reports::Reports;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// What is said of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +32,26 @@ type Compared = fn(&f64, &f64) -> bool;
 pub(super) struct Bench<'a> {
     pub(super) study: &'a Study,
     pub(super) reports: &'a Reports,
+    /// Names of values that something asked for.
+    asked: RefCell<BTreeSet<String>>,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    pub(super) fn new(study: &'a Study, reports: &'a Reports) -> Bench<'a> {
+        Bench { study, reports, asked: RefCell::default() }
+    }
+
+    /// Refuses values that nothing asked for, once all claims and texts are there.
+    ///
+    /// # Errors
+    /// Their names.
+    pub(super) fn all_asked(&self) -> Result<(), String> {
+        let asked = self.asked.borrow();
+        let dead: Vec<&str> =
+            self.study.values.keys().map(String::as_str).filter(|name| !asked.contains(*name)).collect();
+        if dead.is_empty() { Ok(()) } else { Err(format!("nothing asks for the values {}", dead.join(", "))) }
+    }
+
     /// The value of an expression; `own` are names that only this claim has.
     fn value(&self, sum: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<Span, String> {
         value(sum, at, &|name, argument| {
@@ -40,6 +59,7 @@ impl Bench<'_> {
                 return Ok(*span);
             }
             let source = self.study.values.get(name).ok_or_else(|| format!("there is no value `{name}`"))?;
+            self.asked.borrow_mut().insert(name.to_owned());
             let figure = self.reports.figure(source, &self.study.report, argument);
             figure.map_err(|error| format!("value `{name}`: {error}"))
         })
@@ -51,6 +71,16 @@ impl Bench<'_> {
     /// A figure cannot be found, or what the file says of the claim is not what the figures say.
     pub(super) fn judged(&self, claim: &Claim) -> Result<Judged, String> {
         let named = |error: String| format!("{}, \"{}\": {error}", claim.place, claim.says);
+        let several = !claim.points.is_empty() || !claim.places.is_empty();
+        for (wrong, why) in [
+            (several && claim.paper.is_some(), "`paper` is of a claim without points and places"),
+            (!claim.points.is_empty() && !claim.places.is_empty(), "either `points` or `places`"),
+            (!several && !claim.at.is_empty(), "`at` is of a claim with points or places"),
+        ] {
+            if wrong {
+                return Err(named(why.to_owned()));
+            }
+        }
         let points = claim.points().map(|(at, paper)| {
             let (ours, holds) = self.figure(claim, paper, Some(&at.text()))?;
             Ok((paper.map(Span::exactly), ours, holds.unwrap_or(false)))

@@ -112,7 +112,7 @@ pub fn study_pages(reports: Vec<(String, Vec<Experiment>)>) -> Result<StudyPages
     for (name, text) in FILES {
         let of_study = |error: String| format!("study `{name}`: {error}");
         let study = read(name, text)?;
-        let bench = Bench { study: &study, reports: &all };
+        let bench = Bench::new(&study, &all);
         let (files, counts) = page::pages(&bench, name).map_err(of_study)?;
         pages.files.extend(files);
         pages.counts.push((name.to_owned(), counts));

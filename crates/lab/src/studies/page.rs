@@ -5,6 +5,7 @@ use super::file::{Claim, Part};
 use super::judge::{Bench, Judged, Verdict, number, with_range};
 use super::{ClaimCounts, picture};
 use crate::experiment::Experiment;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Columns of a line of a paragraph.
@@ -19,6 +20,10 @@ pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, Strin
     let counts = ClaimCounts::of(of_original.flat_map(|(_, judged)| judged).map(|one| one.verdict));
     let known: Vec<(&Claim, &Judged)> =
         study.parts.iter().flat_map(|part| &part.claims).zip(judged.iter().flatten()).collect();
+    let mut keys = BTreeSet::new();
+    if let Some((claim, _)) = known.iter().find(|(one, _)| !one.key.is_empty() && !keys.insert(&one.key)) {
+        return Err(format!("more than one claim has the key `{}`", claim.key));
+    }
     let mut text = format!("# {}\n", study.title);
     paragraphs(&mut text, &bench.filled(&study.about, &[])?);
     let reports: Vec<String> = measured(bench).collect::<Result<_, String>>()?;
@@ -56,6 +61,7 @@ pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, Strin
             let _ = writeln!(text, "| {} | {} | {} |", cell(&wrong.place), cell(&wrong.says), cell(&is));
         }
     }
+    bench.all_asked()?;
     files.insert(0, (format!("{name}.md"), text));
     Ok((files, counts))
 }

@@ -8,14 +8,20 @@ use crate::plot::{self, Curve, Entry};
 /// The picture as a file of its own.
 ///
 /// # Errors
-/// A claim is not there, or has nothing to be drawn.
+/// A claim is not there, has nothing to be drawn, or has points that are on no axis; or the picture has curves
+/// and bars, or a name of an axis that is not there.
 pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<String, String> {
+    let wrong = |why: &str| format!("picture `{}`: {why}", picture.name);
     let of = |line: &Line| {
-        let found = known.iter().find(|(claim, _)| claim.key == line.claim);
-        found
-            .copied()
-            .ok_or_else(|| format!("picture `{}`: there is no claim `{}`", picture.name, line.claim))
+        let found = known.iter().find(|(claim, _)| !claim.key.is_empty() && claim.key == line.claim);
+        found.copied().ok_or_else(|| wrong(&format!("there is no claim `{}`", line.claim)))
     };
+    if !picture.curves.is_empty() && !picture.bars.is_empty() {
+        return Err(wrong("either `curves` or `bars`"));
+    }
+    if picture.curves.is_empty() != picture.below.is_empty() {
+        return Err(wrong("curves have a name of the axis `below`, and bars have none"));
+    }
     let drawn = if picture.curves.is_empty() {
         let mut entries = Vec::new();
         for line in &picture.bars {
@@ -27,6 +33,13 @@ pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<Stri
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
         for line in &picture.curves {
             let (claim, judged) = of(line)?;
+            if judged.points.is_empty() {
+                return Err(wrong(&format!("claim `{}` has no points for a curve", line.claim)));
+            }
+            if let Some((at, _)) = claim.points().find(|(at, _)| at.number().is_none()) {
+                let (claim, at) = (&line.claim, at.text());
+                return Err(wrong(&format!("claim `{claim}` has a point `{at}`, which is on no axis")));
+            }
             let points = claim.points().map(|(at, _)| at.number()).zip(&judged.points);
             let point = |(at, figure): (Option<f64>, Option<f64>)| Some((at?, figure?));
             let paper = points.clone().map(|(at, (paper, ..))| (at, paper.map(|paper| paper.middle)));
@@ -37,7 +50,7 @@ pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<Stri
         let panels = [("the original", &theirs[..]), ("ours", &ours[..])];
         plot::beside(&panels, &picture.below, &picture.unit)
     };
-    let drawn = drawn.map_err(|error| format!("picture `{}`: {error}", picture.name))?;
+    let drawn = drawn.map_err(|error| wrong(&error.to_string()))?;
     Ok(plot::standing_alone(&drawn))
 }
 

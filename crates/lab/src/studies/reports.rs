@@ -4,7 +4,7 @@ use super::expression::Span;
 use super::file::Source;
 use crate::experiment::{Experiment, Row};
 use crate::survey::Survey;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reports by the name of their file.
 #[derive(Debug, Default)]
@@ -45,8 +45,14 @@ impl Reports {
         let [experiment] = experiments[..] else {
             return Err(format!("{file} has {} such experiments, and not one", experiments.len()));
         };
-        let filled = |text: &str| text.replace("{}", argument.unwrap_or("{}"));
-        let (case, what) = (filled(&source.case), filled(&source.what));
+        let takes_argument = source.case.contains("{}") || source.what.contains("{}");
+        let filled = |text: &str| match (takes_argument, argument) {
+            (true, Some(argument)) => Ok(text.replace("{}", argument)),
+            (false, None) => Ok(text.to_owned()),
+            (true, None) => Err("it takes an argument".to_owned()),
+            (false, Some(argument)) => Err(format!("it takes no argument, and has `{argument}`")),
+        };
+        let (case, what) = (filled(&source.case)?, filled(&source.what)?);
         let of_case = || experiment.rows.iter().filter(|row| row.case == case);
         let exact: Vec<&Row> = of_case().filter(|row| row.what == what).collect();
         let rows = if exact.is_empty() {
@@ -54,27 +60,33 @@ impl Reports {
         } else {
             exact
         };
-        let figures: Vec<Span> = rows.iter().filter_map(|row| field(row, &source.field)).collect();
-        // A row stands there once for everything that it is held against.
+        let figures: Vec<_> = rows.iter().filter_map(|row| field(row, &source.field)).collect();
+        // A row stands there once for everything that it is held against. Figures of different things may be
+        // equal by chance.
+        let whats: BTreeSet<&str> = rows.iter().map(|row| row.what.as_str()).collect();
         match &figures[..] {
-            [first, rest @ ..] if rest.iter().all(|other| other == first) => Ok(*first),
+            [first, rest @ ..] if whats.len() == 1 && rest.iter().all(|other| other == first) => Ok(first.1),
             [] => Err(format!("{file} has no figure `{}` of `{case}`, `{what}`", source.field)),
-            several => {
-                Err(format!("{file} has {} figures `{}` of `{case}`, `{what}`", several.len(), source.field))
-            }
+            several => Err(format!(
+                "{file} has {} figures `{}` of `{case}`, `{what}`, of rows that begin so: {whats:?}",
+                several.len(),
+                source.field
+            )),
         }
     }
 }
 
-fn field(row: &Row, field: &str) -> Option<Span> {
-    match field {
+/// The figure, and the name of what ours is held against if it is that one's.
+fn field<'a>(row: &'a Row, field: &str) -> Option<(&'a str, Span)> {
+    let figure = match field {
         "ours" => row.ours.as_ref().map(|one| Span { middle: one.median, low: one.low, high: one.high }),
         "middle" => row.ours.as_ref().map(|one| Span::exactly(one.median)),
-        "ratio" => row.ratio.map(Span::exactly),
         "paper" => row.paper.map(Span::exactly),
         name => {
             let other = row.other.as_ref().filter(|other| other.name.starts_with(name))?;
-            Some(Span { middle: other.median, low: other.low, high: other.high })
+            let figure = Span { middle: other.median, low: other.low, high: other.high };
+            return Some((&other.name, figure));
         }
-    }
+    };
+    figure.map(|figure| ("", figure))
 }
