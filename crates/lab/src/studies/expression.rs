@@ -1,19 +1,20 @@
 //! Arithmetic of claims: numbers of a publication and figures of reports, with the ranges of the latter.
 //!
 //! ```text
-//! sum     = product { ("+" | "-") product }
-//! product = factor { ("*" | "/") factor }
-//! factor  = number | name [ "(" argument { "," argument } ")" ] | "(" sum ")"
+//! expression = product { ("+" | "-") product }
+//! product    = factor { ("*" | "/") factor }
+//! factor     = number | value [ "(" argument ")" ] | "(" expression ")"
+//!            | ("max" | "min" | "mean") "(" expression { "," expression } ")"
 //! ```
 //!
-//! A name is a value of the study, or `max`, `min`, `mean` of sums. The argument of a value stands for `{}`
-//! in the row that the value names: a number, a text between `'`, or `at`, the place of the point that is
-//! judged. The range of a result is the widest that the ranges of its parts allow.
+//! A value is one of the study. Its argument stands for `{}` in the row that it names: a number, a text between
+//! `'`, or `at`, the place of the point that is judged. The range of a result is the widest that the ranges of
+//! its parts allow; a divisor whose range holds zero is refused, since the quotient would have no end.
 
 /// A figure with its range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
-    pub(super) middle: f64,
+    pub(super) median: f64,
     pub(super) low: f64,
     pub(super) high: f64,
 }
@@ -26,24 +27,24 @@ pub(super) type Lookup<'a> = dyn Fn(&str, Option<&str>) -> Result<Span, String> 
 
 impl Span {
     pub(super) fn exactly(value: f64) -> Span {
-        Span { middle: value, low: value, high: value }
+        Span { median: value, low: value, high: value }
     }
 
     /// What comes of each pair of ends, of an operation that rises or falls throughout the ranges. `None` if
     /// some of it is no number.
     fn with(self, other: Span, of: fn(f64, f64) -> f64) -> Option<Span> {
         let all = [(self.low, other.low), (self.low, other.high), (self.high, other.low)];
-        let middle = of(self.middle, other.middle);
+        let median = of(self.median, other.median);
         let ends = all.into_iter().chain([(self.high, other.high)]).map(|(one, two)| of(one, two));
         let ends: Vec<f64> = ends.collect();
         // The least and the greatest of some numbers pass over what is none.
-        let all_are_numbers = middle.is_finite() && ends.iter().all(|end| end.is_finite());
-        let (low, high) = ends.iter().fold((middle, middle), |(low, high), end| (low.min(*end), high.max(*end)));
-        all_are_numbers.then_some(Span { middle, low, high })
+        let all_are_numbers = median.is_finite() && ends.iter().all(|end| end.is_finite());
+        let (low, high) = ends.iter().fold((median, median), |(low, high), end| (low.min(*end), high.max(*end)));
+        all_are_numbers.then_some(Span { median, low, high })
     }
 
     fn is_finite(&self) -> bool {
-        [self.middle, self.low, self.high].iter().all(|part| part.is_finite())
+        [self.median, self.low, self.high].iter().all(|part| part.is_finite())
     }
 }
 
@@ -53,7 +54,7 @@ impl Span {
 /// It cannot be read, a name is unknown, or the result is no number; the text says where.
 pub(super) fn value(text: &str, at: Option<&str>, lookup: &Lookup<'_>) -> Result<Span, String> {
     let mut reader = Reader { text, rest: text, at, lookup, depth: 0 };
-    let value = reader.sum()?;
+    let value = reader.expression()?;
     reader.skip();
     if !reader.rest.is_empty() {
         return Err(reader.wrong("nothing more"));
@@ -90,7 +91,7 @@ impl<'a> Reader<'a> {
         rest.is_some()
     }
 
-    fn sum(&mut self) -> Result<Span, String> {
+    fn expression(&mut self) -> Result<Span, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(format!("`{}` has more than {DEEPEST} parentheses in each other", self.text));
@@ -131,7 +132,7 @@ impl<'a> Reader<'a> {
 
     fn factor(&mut self) -> Result<Span, String> {
         if self.takes('(') {
-            let value = self.sum()?;
+            let value = self.expression()?;
             return if self.takes(')') { Ok(value) } else { Err(self.wrong("`)`")) };
         }
         self.skip();
@@ -165,15 +166,15 @@ impl<'a> Reader<'a> {
         if !self.takes('(') {
             return Err(self.wrong("`(`"));
         }
-        let mut all = vec![self.sum()?];
+        let mut all = vec![self.expression()?];
         while self.takes(',') {
-            all.push(self.sum()?);
+            all.push(self.expression()?);
         }
         if !self.takes(')') {
             return Err(self.wrong("`)`"));
         }
         let part = |part: fn(&Span) -> f64| of(&all.iter().map(part).collect::<Vec<f64>>());
-        Ok(Span { middle: part(|one| one.middle), low: part(|one| one.low), high: part(|one| one.high) })
+        Ok(Span { median: part(|one| one.median), low: part(|one| one.low), high: part(|one| one.high) })
     }
 
     /// A name or a number: letters, digits, `_` and `.`.
@@ -206,7 +207,7 @@ mod tests {
 
     fn of(text: &str) -> Result<Span, String> {
         value(text, Some("32"), &|name, argument| match (name, argument) {
-            ("two", None) => Ok(Span { middle: 2.0, low: 1.0, high: 4.0 }),
+            ("two", None) => Ok(Span { median: 2.0, low: 1.0, high: 4.0 }),
             ("none", None) => Ok(Span::exactly(f64::NAN)),
             ("by", Some(argument)) => argument.parse().map(Span::exactly).map_err(|_| argument.to_owned()),
             _ => Err(format!("there is no `{name}`")),
@@ -214,16 +215,16 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_what_arithmetic_says_and_ranges_are_the_widest() {
-        let middle = |text| of(text).expect(text).middle;
-        assert_eq!(middle("32 * 32 * 17 - 16_768"), 640.0);
-        assert_eq!(middle("1 - 2 - 3"), -4.0);
-        assert_eq!(middle("8 / (2 + 2) / 2"), 1.0);
-        assert_eq!(middle("mean(1, 2, max(3, 6), min(3, 9))"), 3.0);
-        assert_eq!(middle("by(at) + by(8) + by('4')"), 44.0);
-        assert_eq!(of("1 / two"), Ok(Span { middle: 0.5, low: 0.25, high: 1.0 }));
-        assert_eq!(of("1 / (0 - two)"), Ok(Span { middle: -0.5, low: -1.0, high: -0.25 }));
-        assert_eq!(of("10 - two * 2"), Ok(Span { middle: 6.0, low: 2.0, high: 8.0 }));
+    fn expressions_are_what_arithmetic_says_and_ranges_are_the_widest() {
+        let median = |text| of(text).expect(text).median;
+        assert_eq!(median("32 * 32 * 17 - 16_768"), 640.0);
+        assert_eq!(median("1 - 2 - 3"), -4.0);
+        assert_eq!(median("8 / (2 + 2) / 2"), 1.0);
+        assert_eq!(median("mean(1, 2, max(3, 6), min(3, 9))"), 3.0);
+        assert_eq!(median("by(at) + by(8) + by('4')"), 44.0);
+        assert_eq!(of("1 / two"), Ok(Span { median: 0.5, low: 0.25, high: 1.0 }));
+        assert_eq!(of("1 / (0 - two)"), Ok(Span { median: -0.5, low: -1.0, high: -0.25 }));
+        assert_eq!(of("10 - two * 2"), Ok(Span { median: 6.0, low: 2.0, high: 8.0 }));
     }
 
     #[test]

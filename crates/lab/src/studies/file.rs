@@ -2,8 +2,9 @@
 //! and when the claim holds. Of numbers of ours, only registers and instructions of kernels are written in
 //! it.
 //!
-//! In all texts, `{expression}` stands for the value of an expression, and `{expression:2}` for the same with
-//! two decimals.
+//! In `about` of a study, `text` and `after` of parts, `says`, `differs` and `cannot` of claims, and `is` of what
+//! a publication got wrong, `{expression}` stands for the value of an expression, and `{expression:2}` for the
+//! same with two decimals.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub(super) struct Source {
     pub(super) case: String,
     /// What the row measures: all of it, or how it begins.
     pub(super) what: String,
-    /// `ours`, `middle` (ours without its range), `paper`, or the name of what ours is held against, or how
+    /// `ours`, `median` (ours without its range), `paper`, or the name of what ours is held against, or how
     /// that begins.
     #[serde(default = "ours")]
     pub(super) field: String,

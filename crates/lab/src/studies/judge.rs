@@ -7,9 +7,9 @@ use super::reports::Reports;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// What is said of a claim.
+/// What comes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ClaimOutcome {
     Holds,
     Differs,
     Cannot,
@@ -18,27 +18,36 @@ pub(super) enum Verdict {
 /// A claim with its figures.
 #[derive(Debug)]
 pub(super) struct Judged {
-    pub(super) verdict: Verdict,
+    pub(super) outcome: ClaimOutcome,
     /// Ours, of a claim with one number.
     pub(super) ours: Option<Span>,
-    /// The publication's and ours of each point, and whether the claim holds there.
-    pub(super) points: Vec<(Option<Span>, Option<Span>, bool)>,
+    pub(super) points: Vec<JudgedPoint>,
+}
+
+/// A point of a claim.
+#[derive(Debug)]
+pub(super) struct JudgedPoint {
+    /// The publication's number, where it prints one.
+    pub(super) paper: Option<f64>,
+    pub(super) ours: Option<Span>,
+    /// Whether the claim holds there.
+    pub(super) holds: bool,
 }
 
 /// Whether two numbers have a relation.
 type Compared = fn(&f64, &f64) -> bool;
 
-/// A study with the reports.
-pub(super) struct Bench<'a> {
+/// Judges the claims of a study by the reports.
+pub(super) struct Judge<'a> {
     pub(super) study: &'a Study,
     pub(super) reports: &'a Reports,
     /// Names of values that something asked for.
     asked: RefCell<BTreeSet<String>>,
 }
 
-impl<'a> Bench<'a> {
-    pub(super) fn new(study: &'a Study, reports: &'a Reports) -> Bench<'a> {
-        Bench { study, reports, asked: RefCell::default() }
+impl<'a> Judge<'a> {
+    pub(super) fn new(study: &'a Study, reports: &'a Reports) -> Judge<'a> {
+        Judge { study, reports, asked: RefCell::default() }
     }
 
     /// Refuses values that nothing asked for, once all claims and texts are there.
@@ -53,8 +62,8 @@ impl<'a> Bench<'a> {
     }
 
     /// The value of an expression; `own` are names that only this claim has.
-    fn value(&self, sum: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<Span, String> {
-        value(sum, at, &|name, argument| {
+    fn value(&self, expression: &str, at: Option<&str>, own: &[(&str, Span)]) -> Result<Span, String> {
+        value(expression, at, &|name, argument| {
             if let (Some((_, span)), None) = (own.iter().find(|(known, _)| *known == name), argument) {
                 return Ok(*span);
             }
@@ -83,34 +92,34 @@ impl<'a> Bench<'a> {
         }
         let points = claim.points().map(|(at, paper)| {
             let (ours, holds) = self.figure(claim, paper, Some(&at.text()))?;
-            Ok((paper.map(Span::exactly), ours, holds.unwrap_or(false)))
+            Ok(JudgedPoint { paper, ours, holds: holds.unwrap_or(false) })
         });
         let points: Vec<_> = points.collect::<Result<_, String>>().map_err(named)?;
         let (ours, single) = match points.is_empty() {
             true => self.figure(claim, claim.paper, None).map_err(named)?,
-            false => (None, Some(points.iter().all(|(_, _, holds)| *holds))),
+            false => (None, Some(points.iter().all(|point| point.holds))),
         };
         let has_relation = claim.holds.is_some() || claim.within.is_some();
-        let figures = || match (&ours, points.iter().filter(|(_, _, holds)| *holds).count()) {
-            (Some(ours), _) => format!("ours is {} ({} to {})", ours.middle, ours.low, ours.high),
+        let figures = || match (&ours, points.iter().filter(|point| point.holds).count()) {
+            (Some(ours), _) => format!("ours is {} ({} to {})", ours.median, ours.low, ours.high),
             (None, held) => format!("it holds at {held} of {} points", points.len()),
         };
-        let verdict = match (&claim.cannot, &claim.differs) {
+        let outcome = match (&claim.cannot, &claim.differs) {
             (Some(_), Some(_)) => Err("either `cannot` or `differs`".to_owned()),
             (Some(_), None) if has_relation => Err("what cannot be repeated has no `holds`".to_owned()),
-            (Some(_), None) => Ok(Verdict::Cannot),
+            (Some(_), None) => Ok(ClaimOutcome::Cannot),
             (None, Some(_)) if has_relation && single == Some(true) => {
                 Err(format!("it holds now, and the file says why it differs: {}", figures()))
             }
-            (None, Some(_)) if has_relation || !claim.shown.is_empty() => Ok(Verdict::Differs),
-            (None, None) if has_relation && single == Some(true) => Ok(Verdict::Holds),
+            (None, Some(_)) if has_relation || !claim.shown.is_empty() => Ok(ClaimOutcome::Differs),
+            (None, None) if has_relation && single == Some(true) => Ok(ClaimOutcome::Holds),
             (None, None) if has_relation => {
                 Err(format!("it does not hold, and the file does not say why it differs: {}", figures()))
             }
-            (None, None) if !claim.shown.is_empty() && claim.ours.is_none() => Ok(Verdict::Holds),
+            (None, None) if !claim.shown.is_empty() && claim.ours.is_none() => Ok(ClaimOutcome::Holds),
             _ => Err("nothing says when it holds: `holds`, `within`, or tests that are `shown`".to_owned()),
         };
-        Ok(Judged { verdict: verdict.map_err(named)?, ours, points })
+        Ok(Judged { outcome: outcome.map_err(named)?, ours, points })
     }
 
     /// Ours, and whether the relation holds, where there is one.
@@ -120,12 +129,8 @@ impl<'a> Bench<'a> {
         paper: Option<f64>,
         at: Option<&str>,
     ) -> Result<(Option<Span>, Option<bool>), String> {
-        let ours = claim.ours.as_ref().map(|sum| self.value(sum, at, &[])).transpose()?;
-        let paper = paper.map(Span::exactly);
-        let own: Vec<(&str, Span)> = [ours.map(|span| ("ours", span)), paper.map(|span| ("paper", span))]
-            .into_iter()
-            .flatten()
-            .collect();
+        let ours = claim.ours.as_ref().map(|ours| self.value(ours, at, &[])).transpose()?;
+        let own = own(paper, ours);
         let holds = match (&claim.holds, claim.within) {
             (Some(_), Some(_)) => return Err("either `holds` or `within`".to_owned()),
             (Some(relation), None) => {
@@ -139,7 +144,7 @@ impl<'a> Bench<'a> {
                 let (Some(ours), Some(paper)) = (ours, paper) else {
                     return Err("`within` needs `ours` and a number of the publication".to_owned());
                 };
-                Some((ours.middle - paper.middle).abs() <= percent / 100.0 * paper.middle.abs())
+                Some((ours.median - paper).abs() <= percent / 100.0 * paper.abs())
             }
             (None, None) => None,
         };
@@ -154,7 +159,7 @@ impl<'a> Bench<'a> {
             .find(|(mark, _)| text.contains(mark))
             .ok_or_else(|| format!("`{text}` has none of <, <=, > and >="))?;
         let (left, right) = text.split_once(mark).unwrap_or((text, ""));
-        Ok(of(&self.value(left, at, own)?.middle, &self.value(right, at, own)?.middle))
+        Ok(of(&self.value(left, at, own)?.median, &self.value(right, at, own)?.median))
     }
 
     /// A text with its expressions filled in; `own` are names that only its claim has.
@@ -167,10 +172,10 @@ impl<'a> Bench<'a> {
         for part in parts {
             let (inside, rest) = part.split_once('}').ok_or_else(|| format!("`{{{part}` has no end"))?;
             // A name of a row may have a colon, too.
-            let numbered = inside.rsplit_once(':').and_then(|(sum, end)| Some((sum, end.parse().ok()?)));
-            let (sum, decimals): (&str, Option<usize>) =
-                numbered.map_or((inside, None), |(sum, decimals)| (sum, Some(decimals)));
-            let value = self.value(sum, None, own)?.middle;
+            let numbered = inside.rsplit_once(':').and_then(|(start, end)| Some((start, end.parse().ok()?)));
+            let (expression, decimals): (&str, Option<usize>) =
+                numbered.map_or((inside, None), |(start, decimals)| (start, Some(decimals)));
+            let value = self.value(expression, None, own)?.median;
             filled.push_str(&match decimals {
                 Some(decimals) => separated(&format!("{value:.decimals$}")),
                 None => number(value),
@@ -179,6 +184,12 @@ impl<'a> Bench<'a> {
         }
         Ok(filled)
     }
+}
+
+/// The names that only a claim's own relation and texts have: its numbers.
+pub(super) fn own(paper: Option<f64>, ours: Option<Span>) -> Vec<(&'static str, Span)> {
+    let paper = paper.map(|paper| ("paper", Span::exactly(paper)));
+    paper.into_iter().chain(ours.map(|ours| ("ours", ours))).collect()
 }
 
 /// A number with three digits that count, or all of a whole one.
@@ -211,6 +222,6 @@ fn separated(text: &str) -> String {
 
 /// The median and the range, as far as that is more than the median.
 pub(super) fn with_range(span: &Span) -> String {
-    let [middle, low, high] = [span.middle, span.low, span.high].map(number);
-    if low == middle && high == middle { middle } else { format!("{middle} ({low} to {high})") }
+    let [median, low, high] = [span.median, span.low, span.high].map(number);
+    if low == median && high == median { median } else { format!("{median} ({low} to {high})") }
 }

@@ -21,7 +21,7 @@ pub use reports::read_report;
 
 use crate::experiment::Experiment;
 use file::Study;
-use judge::{Bench, Verdict};
+use judge::{ClaimOutcome, Judge};
 use reports::Reports;
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 const FILES: [(&str, &str); 2] =
     [("hermes", include_str!("hermes.toml")), ("steve", include_str!("steve.toml"))];
 
-/// A page or picture to be written, or how claims came out.
+/// The pages and pictures of all studies, and how their claims came out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StudyPages {
     /// Names of files in the folder of the pages, and what they hold.
@@ -50,13 +50,13 @@ pub struct ClaimCounts {
 }
 
 impl ClaimCounts {
-    fn of(verdicts: impl Iterator<Item = Verdict>) -> ClaimCounts {
+    fn of(outcomes: impl Iterator<Item = ClaimOutcome>) -> ClaimCounts {
         let mut counts = ClaimCounts::default();
-        for verdict in verdicts {
-            match verdict {
-                Verdict::Holds => counts.hold += 1,
-                Verdict::Differs => counts.differ += 1,
-                Verdict::Cannot => counts.cannot += 1,
+        for outcome in outcomes {
+            match outcome {
+                ClaimOutcome::Holds => counts.hold += 1,
+                ClaimOutcome::Differs => counts.differ += 1,
+                ClaimOutcome::Cannot => counts.cannot += 1,
             }
         }
         counts
@@ -112,8 +112,8 @@ pub fn study_pages(reports: Vec<(String, Vec<Experiment>)>) -> Result<StudyPages
     for (name, text) in FILES {
         let of_study = |error: String| format!("study `{name}`: {error}");
         let study = read(name, text)?;
-        let bench = Bench::new(&study, &all);
-        let (files, counts) = page::pages(&bench, name).map_err(of_study)?;
+        let judge = Judge::new(&study, &all);
+        let (files, counts) = page::pages(&judge, name).map_err(of_study)?;
         pages.files.extend(files);
         pages.counts.push((name.to_owned(), counts));
         index.push((name, study.title, counts));

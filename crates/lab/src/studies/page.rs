@@ -1,8 +1,7 @@
 //! The page of a study and the index of all, as Markdown.
 
-use super::expression::Span;
 use super::file::{Claim, Part};
-use super::judge::{Bench, Judged, Verdict, number, with_range};
+use super::judge::{ClaimOutcome, Judge, Judged, number, own, with_range};
 use super::{ClaimCounts, picture};
 use crate::experiment::Experiment;
 use std::collections::BTreeSet;
@@ -12,12 +11,12 @@ use std::fmt::Write;
 const COLUMNS: usize = 120;
 
 /// The page of a study and its pictures, and how its claims came out.
-pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, String)>, ClaimCounts), String> {
-    let study = bench.study;
-    let judged = |part: &Part| part.claims.iter().map(|claim| bench.judged(claim)).collect();
+pub(super) fn pages(judge: &Judge<'_>, name: &str) -> Result<(Vec<(String, String)>, ClaimCounts), String> {
+    let study = judge.study;
+    let judged = |part: &Part| part.claims.iter().map(|claim| judge.judged(claim)).collect();
     let judged: Vec<Vec<Judged>> = study.parts.iter().map(judged).collect::<Result<_, String>>()?;
     let of_original = study.parts.iter().zip(&judged).filter(|(part, _)| !part.beyond);
-    let counts = ClaimCounts::of(of_original.flat_map(|(_, judged)| judged).map(|one| one.verdict));
+    let counts = ClaimCounts::of(of_original.flat_map(|(_, judged)| judged).map(|one| one.outcome));
     let known: Vec<(&Claim, &Judged)> =
         study.parts.iter().flat_map(|part| &part.claims).zip(judged.iter().flatten()).collect();
     let mut keys = BTreeSet::new();
@@ -25,8 +24,8 @@ pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, Strin
         return Err(format!("more than one claim has the key `{}`", claim.key));
     }
     let mut text = format!("# {}\n", study.title);
-    paragraphs(&mut text, &bench.filled(&study.about, &[])?);
-    let reports: Vec<String> = measured(bench).collect::<Result<_, String>>()?;
+    paragraphs(&mut text, &judge.filled(&study.about, &[])?);
+    let reports: Vec<String> = measured(judge).collect::<Result<_, String>>()?;
     paragraphs(
         &mut text,
         &format!(
@@ -40,8 +39,8 @@ pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, Strin
     let mut first = 1;
     for (part, judged) in study.parts.iter().zip(&judged) {
         let _ = write!(text, "\n## {}\n", part.title);
-        paragraphs(&mut text, &bench.filled(&part.text, &[])?);
-        claims(&mut text, bench, part, judged, first)?;
+        paragraphs(&mut text, &judge.filled(&part.text, &[])?);
+        claims(&mut text, judge, part, judged, first)?;
         first += part.claims.len();
         for one in &part.pictures {
             let file = format!("{name}-{}.svg", one.name);
@@ -50,31 +49,31 @@ pub(super) fn pages(bench: &Bench<'_>, name: &str) -> Result<(Vec<(String, Strin
             paragraphs(&mut text, &format!("![{} in {}{better}]({file})", one.title, one.unit));
             paragraphs(&mut text, &format!("*{}, in {}{better}.*", one.title, one.unit));
         }
-        paragraphs(&mut text, &bench.filled(&part.after, &[])?);
+        paragraphs(&mut text, &judge.filled(&part.after, &[])?);
     }
     if !study.wrongs.is_empty() {
         text.push_str(
             "\n## What the original got wrong\n\n| where | it says | what is so |\n| --- | --- | --- |\n",
         );
         for wrong in &study.wrongs {
-            let is = bench.filled(&wrong.is, &[])?;
+            let is = judge.filled(&wrong.is, &[])?;
             let _ = writeln!(text, "| {} | {} | {} |", cell(&wrong.place), cell(&wrong.says), cell(&is));
         }
     }
-    bench.all_asked()?;
+    judge.all_asked()?;
     files.insert(0, (format!("{name}.md"), text));
     Ok((files, counts))
 }
 
 /// The reports that figures are of, each with where it was measured.
-fn measured<'a>(bench: &'a Bench<'a>) -> impl Iterator<Item = Result<String, String>> + 'a {
-    let usual = bench.study.report.as_str();
+fn measured<'a>(judge: &'a Judge<'a>) -> impl Iterator<Item = Result<String, String>> + 'a {
+    let usual = judge.study.report.as_str();
     let mut names: Vec<&str> =
-        bench.study.values.values().map(|source| source.report.as_deref().unwrap_or(usual)).collect();
+        judge.study.values.values().map(|source| source.report.as_deref().unwrap_or(usual)).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(move |name| {
-        let experiments = bench.reports.of(name).ok_or_else(|| format!("there is no report {name}"))?;
+        let experiments = judge.reports.of(name).ok_or_else(|| format!("there is no report {name}"))?;
         let machine = |one: &Experiment| {
             let (runs, day) = (one.machine.runs, one.machine.date.split('T').next().unwrap_or_default());
             let commit = one.machine.commit.as_ref().map(|commit| format!(", commit {commit}"));
@@ -88,7 +87,7 @@ fn measured<'a>(bench: &'a Bench<'a>) -> impl Iterator<Item = Result<String, Str
 /// The table of a part's claims, and behind it those of the claims with several points.
 fn claims(
     text: &mut String,
-    bench: &Bench<'_>,
+    judge: &Judge<'_>,
     part: &Part,
     judged: &[Judged],
     first: usize,
@@ -113,16 +112,16 @@ fn claims(
             text,
             "| {place} | {} | {} | {paper} | {ours} | {} |",
             cell(&claim.place),
-            cell(&bench.filled(&claim.says, &own(claim, judged))?),
-            cell(&verdict(bench, claim, judged)?)
+            cell(&judge.filled(&claim.says, &own(claim.paper, judged.ours))?),
+            cell(&verdict(judge, claim, judged)?)
         );
     }
     for ((claim, judged), place) in part.claims.iter().zip(judged).zip(first..) {
         if judged.points.is_empty() {
             continue;
         }
-        let held = judged.points.iter().filter(|(_, _, holds)| *holds).count();
-        let has_ours = judged.points.iter().any(|(_, ours, _)| ours.is_some());
+        let held = judged.points.iter().filter(|point| point.holds).count();
+        let has_ours = judged.points.iter().any(|point| point.ours.is_some());
         let counted =
             if has_ours { format!("; holds at {held} of {}", judged.points.len()) } else { String::new() };
         let unit = if claim.unit.is_empty() { String::new() } else { format!(", in {}", claim.unit) };
@@ -132,29 +131,23 @@ fn claims(
         } else {
             let _ = write!(text, "\n| {} | the original | ours |\n| ---: | ---: | ---: |\n", claim.at);
         }
-        for ((at, _), (paper, ours, _)) in claim.points().zip(&judged.points) {
+        for ((at, _), point) in claim.points().zip(&judged.points) {
             let at = at.number().map_or_else(|| at.text(), number);
-            let ours = ours.as_ref().map(with_range).unwrap_or_default();
-            let paper = paper.as_ref().map(|paper| format!(" {} |", with_range(paper))).unwrap_or_default();
+            let ours = point.ours.as_ref().map(with_range).unwrap_or_default();
+            let paper = point.paper.map(|paper| format!(" {} |", number(paper))).unwrap_or_default();
             let _ = writeln!(text, "| {at} |{paper} {ours} |");
         }
     }
     Ok(())
 }
 
-/// Names that only the texts of this claim have.
-fn own(claim: &Claim, judged: &Judged) -> Vec<(&'static str, Span)> {
-    let paper = claim.paper.map(|paper| ("paper", Span::exactly(paper)));
-    paper.into_iter().chain(judged.ours.map(|ours| ("ours", ours))).collect()
-}
-
-fn verdict(bench: &Bench<'_>, claim: &Claim, judged: &Judged) -> Result<String, String> {
-    let own = own(claim, judged);
-    let reason = |why: &Option<String>| bench.filled(why.as_deref().unwrap_or_default(), &own);
-    let mut text = match judged.verdict {
-        Verdict::Holds => "**holds**".to_owned(),
-        Verdict::Differs => format!("**differs** because {}", reason(&claim.differs)?),
-        Verdict::Cannot => format!("**cannot be repeated here** because {}", reason(&claim.cannot)?),
+fn verdict(judge: &Judge<'_>, claim: &Claim, judged: &Judged) -> Result<String, String> {
+    let own = own(claim.paper, judged.ours);
+    let reason = |why: &Option<String>| judge.filled(why.as_deref().unwrap_or_default(), &own);
+    let mut text = match judged.outcome {
+        ClaimOutcome::Holds => "**holds**".to_owned(),
+        ClaimOutcome::Differs => format!("**differs** because {}", reason(&claim.differs)?),
+        ClaimOutcome::Cannot => format!("**cannot be repeated here** because {}", reason(&claim.cannot)?),
     };
     if let Some(percent) = claim.within {
         let _ = write!(text, " (asked: within {} % of the original)", number(percent));

@@ -1,5 +1,6 @@
 //! Pictures of a study: the publication's figure, drawn from its numbers, and ours on the same axes.
 
+use super::expression::Span;
 use super::file::{Claim, Line, Picture};
 use super::judge::Judged;
 use crate::experiment::{Figure, Other};
@@ -42,9 +43,9 @@ pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<Stri
             }
             let points = claim.points().map(|(at, _)| at.number()).zip(&judged.points);
             let point = |(at, figure): (Option<f64>, Option<f64>)| Some((at?, figure?));
-            let paper = points.clone().map(|(at, (paper, ..))| (at, paper.map(|paper| paper.middle)));
+            let paper = points.clone().map(|(at, judged)| (at, judged.paper));
             theirs.push(Curve::new(&line.name, paper.filter_map(point).collect()));
-            let own = points.map(|(at, (_, ours, _))| (at, ours.map(|ours| ours.middle)));
+            let own = points.map(|(at, judged)| (at, judged.ours.map(|ours| ours.median)));
             ours.push(Curve::new(&line.name, own.filter_map(point).collect()));
         }
         let panels = [("the original", &theirs[..]), ("ours", &ours[..])];
@@ -57,13 +58,13 @@ pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<Stri
 /// A bar of the publication and one of ours, for the claim or for each of its points.
 fn bars(name: &str, claim: &Claim, judged: &Judged) -> Vec<Entry> {
     let original = |value: f64| Other::of("the original", Figure::exactly(value));
-    let figure = |span: super::expression::Span| Figure {
-        median: span.middle,
+    let figure = |span: Span| Figure {
+        median: span.median,
         low: span.low,
         high: span.high,
         ..Figure::default()
     };
-    let entry = |label: String, paper: Option<f64>, ours: Option<super::expression::Span>| Entry {
+    let entry = |label: String, paper: Option<f64>, ours: Option<Span>| Entry {
         label,
         ours: ours.map(figure),
         others: paper.map(original).into_iter().collect(),
@@ -73,5 +74,5 @@ fn bars(name: &str, claim: &Claim, judged: &Judged) -> Vec<Entry> {
         return vec![entry(name.to_owned(), claim.paper, judged.ours)];
     }
     let points = claim.points().zip(&judged.points);
-    points.map(|((at, paper), (_, ours, _))| entry(format!("{name}, {}", at.text()), paper, *ours)).collect()
+    points.map(|((at, paper), judged)| entry(format!("{name}, {}", at.text()), paper, judged.ours)).collect()
 }

@@ -79,12 +79,12 @@ impl Reports {
 /// The figure, and the name of what ours is held against if it is that one's.
 fn field<'a>(row: &'a Row, field: &str) -> Option<(&'a str, Span)> {
     let figure = match field {
-        "ours" => row.ours.as_ref().map(|one| Span { middle: one.median, low: one.low, high: one.high }),
-        "middle" => row.ours.as_ref().map(|one| Span::exactly(one.median)),
+        "ours" => row.ours.as_ref().map(|one| Span { median: one.median, low: one.low, high: one.high }),
+        "median" => row.ours.as_ref().map(|one| Span::exactly(one.median)),
         "paper" => row.paper.map(Span::exactly),
         name => {
             let other = row.other.as_ref().filter(|other| other.name.starts_with(name))?;
-            let figure = Span { middle: other.median, low: other.low, high: other.high };
+            let figure = Span { median: other.median, low: other.low, high: other.high };
             return Some((&other.name, figure));
         }
     };

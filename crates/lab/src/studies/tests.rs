@@ -36,7 +36,7 @@ fn made(part: &str) -> Result<Vec<(String, String)>, String> {
     let study: Study = toml::from_str(&text).map_err(|error| error.to_string())?;
     let mut all = Reports::default();
     reports().into_iter().for_each(|(name, experiments)| all.add(&name, experiments));
-    page::pages(&Bench::new(&study, &all), "made").map(|(files, _)| files)
+    page::pages(&Judge::new(&study, &all), "made").map(|(files, _)| files)
 }
 
 fn claim(lines: &str) -> Result<String, String> {
@@ -164,9 +164,9 @@ fn numbers_of_publications_are_the_same_in_studies_and_in_reports() {
                 let Ok(reported) = all.figure(&source, &study.report, at.as_deref()) else { continue };
                 let (place, says) = (&claim.place, &claim.says);
                 assert!(
-                    is_the_same(typed, reported.middle),
+                    is_the_same(typed, reported.median),
                     "{name}, {place}, \"{says}\", at {at:?}: {typed} is typed, and the report has {}",
-                    reported.middle
+                    reported.median
                 );
                 compared += 1;
             }
