@@ -59,6 +59,17 @@ fn the_figures_of_the_publication_are_there_and_hang_together() {
         let rows = rows.iter().filter(|row| row.case.contains(&format!("by source at half load, {source}")));
         assert_eq!(rows.count(), 7 * 2 * 3, "{source}");
     }
+    for load in [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95] {
+        let runs = if load < 0.8 { 3 } else { 8 };
+        let case = format!("equal load, {load} of what");
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.case.contains(&case)).collect();
+        assert_eq!(rows.len(), 7 * 3 * 3, "{load}");
+        for row in rows {
+            let (ours, other) = (row.ours.as_ref(), row.other.as_ref());
+            let counts = (ours.map(|ours| ours.values.len()), other.map(|other| other.values.len()));
+            assert_eq!(counts, (Some(runs), Some(runs)), "every system at this load: {row:?}");
+        }
+    }
     for name in ["DPI", "classifier", "route lookup", "TTL", "expiring TTL", "header check", "fragmentation"]
     {
         let case = format!("answers, {name} over the simulated device");
@@ -106,6 +117,16 @@ fn sources_and_captures_come_at_the_rate_that_is_set() {
         6.3125,
         "that of the publication's meshes, whatever runs"
     );
+}
+
+#[test]
+fn packets_at_random_near_what_hermes_takes_have_more_runs() {
+    let rows = run(&[("load", 90), ("packets", 256)]).expect("it runs").rows;
+    for (source, runs) in [("evenly", 3), ("at random", 8), ("in bursts of 512", 3), ("seldom", 3)] {
+        let case = format!("TTL by source at 90 % load, {source}");
+        let row = rows.iter().find(|row| row.case.starts_with(&case)).expect("the row is there");
+        assert_eq!(row.ours.as_ref().map(|ours| ours.values.len()), Some(runs), "{source}");
+    }
 }
 
 #[test]

@@ -29,7 +29,8 @@ impl Bench<'_> {
             let source = Source::Poisson(load * slowest);
             let of = |system| best.measures_at(load, slowest, system, traffic);
             let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
-            let tuned = vec![best.tuned(traffic, &source)?];
+            let tuned = best.tuned(traffic, &source)?;
+            let tuned = tuned.measures_at(load, slowest, System::Overlapped, traffic)?;
             let case = format!("{name} at equal load, {load} of what the serial baseline takes");
             let others = [
                 (named(System::Serial, load * slowest, slowest), &all[1]),
@@ -59,20 +60,23 @@ impl Bench<'_> {
         let traffic = &self.traffic[place];
         let name = traffic.application.name();
         let capacities = best.capacities(traffic)?;
-        let rate = best.rate(capacities[0]);
+        let (rate, share) = (best.rate(capacities[0]), best.share(capacities[0]));
         let bursts = Source::Bursts { packets: 512, line: 4.0 * rate, share: 0.25 };
         let sources = [
-            ("evenly", rate, Source::Constant(rate)),
-            ("at random", rate, Source::Poisson(rate)),
-            ("in bursts of 512, four times as fast", rate, bursts),
-            ("seldom, a hundredth of it", rate / 100.0, Source::Poisson(rate / 100.0)),
+            ("evenly", 1.0, Source::Constant(rate)),
+            ("at random", 1.0, Source::Poisson(rate)),
+            ("in bursts of 512, four times as fast", 1.0, bursts),
+            ("seldom, a hundredth of it", 0.01, Source::Poisson(0.01 * rate)),
         ];
         let mut rows = Vec::new();
-        for (how, rate, source) in sources {
-            let of = |system| best.measures(system, traffic, &source);
+        for (how, part, source) in sources {
+            let of = |system| match source {
+                Source::Poisson(_) => best.measures_at(part * share, capacities[0], system, traffic),
+                _ => best.measures(system, traffic, &source),
+            };
             let all = [of(System::Hermes)?, of(System::Serial)?, of(System::Overlapped)?];
             let case = format!("{name} by source at {}, {how}", best.rate_line());
-            rows.push((case, all, rate));
+            rows.push((case, all, part * rate));
         }
         rows.iter().for_each(|(case, all, rate)| self.beside(case, all, *rate, capacities));
         Ok(())

@@ -66,7 +66,7 @@ fn mode(setting: &Setting) -> String {
     format!(
         "simulated: cores at 1 GHz with {} registers, warps of {} packets, {} channels of memory with {} bytes a ns together and {} ns latency; \
          FIFO {} and commit queue {} entries; the other system: batches of {} or {} µs, PCIe {} bytes a ns, {} µs a launch, frames both ways; \
-         bursts of {packets} packets, {overload} times what Hermes takes; works of packets counted in our kernels; a range is that of {SEEDS} seeds, and from {NEAR} of a capacity on of {SEEDS_NEAR} with {LONGER} times as many packets",
+         bursts of {packets} packets, {overload} times what Hermes takes; works of packets counted in our kernels, and {} instructions a sector of a packet that is cut (fragmentation) assumed; a range is that of {SEEDS} seeds, and of packets that come at random from {NEAR} up to 1 of a capacity of {SEEDS_NEAR} with {LONGER} times as many packets",
         hardware.registers,
         scheduler.warp,
         hardware.channels,
@@ -78,6 +78,7 @@ fn mode(setting: &Setting) -> String {
         baseline.timeout / 1000,
         baseline.bus,
         baseline.launch / 1000,
+        Application::Fragmentation.law().turn,
     )
 }
 
@@ -229,10 +230,7 @@ impl Bench<'_> {
         let name = traffic.application.name();
         let capacity = best.capacity(System::Hermes, traffic)?;
         for (load, what) in [(0.5, "half load"), (0.9, "load 0.9"), (best.overload, "a burst")] {
-            let measures = match load < 1.0 {
-                true => best.measures_at(load, capacity, System::Hermes, traffic)?,
-                false => best.measures(System::Hermes, traffic, &Source::Poisson(load * capacity))?,
-            };
+            let measures = best.measures_at(load, capacity, System::Hermes, traffic)?;
             let case = format!("order, {name}, {what}");
             let cost = figure(&measures, |measures| measures.mean / measures.unordered);
             self.rows.push(Row::alone(

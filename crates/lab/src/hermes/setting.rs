@@ -16,7 +16,7 @@ const SEGMENT: u32 = 128;
 /// Seeds of every figure, and of those near saturation, where runs have very different delays.
 pub(super) const SEEDS: usize = 3;
 pub(super) const SEEDS_NEAR: usize = 8;
-/// From this share of a capacity on, a system is near saturation.
+/// From this share of a capacity up to all of it, a system is near saturation.
 pub(super) const NEAR: f64 = 0.8;
 /// Runs near saturation have so many times as many packets: queues grow for long before they shrink again.
 pub(super) const LONGER: usize = 4;
@@ -185,7 +185,12 @@ impl Setting {
 
     /// Bits a nanosecond that come from sources and captures, where a system takes so many.
     pub(crate) fn rate(&self, capacity: f64) -> f64 {
-        if self.line > 0 { f64::from(self.line) } else { f64::from(self.load) / 100.0 * capacity }
+        if self.line > 0 { f64::from(self.line) } else { self.share(capacity) * capacity }
+    }
+
+    /// The same as a share of what the system takes.
+    pub(crate) fn share(&self, capacity: f64) -> f64 {
+        if self.line > 0 { f64::from(self.line) / capacity } else { f64::from(self.load) / 100.0 }
     }
 
     /// The same in words.
@@ -293,25 +298,25 @@ impl Setting {
         works
     }
 
-    /// The overlapped baseline with the batch and the wait that have the least mean delay here; words come
-    /// back, not frames.
+    /// The same with the batch and the wait with which the overlapped baseline has the least mean delay here,
+    /// by one run of each; words come back, not frames.
     ///
     /// # Errors
     /// As [`run`](Setting::run).
-    pub(crate) fn tuned(&self, traffic: &Traffic, source: &Source<'_>) -> Result<Measures, SettingsError> {
+    pub(crate) fn tuned(&self, traffic: &Traffic, source: &Source<'_>) -> Result<Setting, SettingsError> {
         let baseline = Baseline { frames_back: false, ..self.baseline };
         let of = |baseline| {
-            let outcome = Setting { baseline, ..*self }.run(System::Overlapped, traffic, source, 0)?;
-            Ok(Measures::of(&outcome))
+            let setting = Setting { baseline, ..*self };
+            Ok((Measures::of(&setting.run(System::Overlapped, traffic, source, 0)?).mean, setting))
         };
         let mut best = of(baseline)?;
         for batch in [32, 64, 128, 256, 512, 1024, 2048, 4096] {
             for timeout in [20_000, 200_000, 1_000_000] {
                 let one = of(Baseline { batch, timeout, ..baseline })?;
-                best = if one.mean < best.mean { one } else { best };
+                best = if one.0 < best.0 { one } else { best };
             }
         }
-        Ok(best)
+        Ok(best.1)
     }
 
     /// The figures of a run for each seed.
@@ -327,8 +332,8 @@ impl Setting {
         self.measures_of(SEEDS, system, traffic, source)
     }
 
-    /// The same of packets that come at random at this share of `capacity`: near saturation, of more and
-    /// longer runs.
+    /// The same of packets that come at random at this share of `capacity`: near saturation, and below it, of
+    /// more and longer runs.
     ///
     /// # Errors
     /// As [`run`](Setting::run).
@@ -340,7 +345,7 @@ impl Setting {
         traffic: &Traffic,
     ) -> Result<Vec<Measures>, SettingsError> {
         let source = Source::Poisson(share * capacity);
-        if share < NEAR {
+        if !(NEAR..1.0).contains(&share) {
             return self.measures(system, traffic, &source);
         }
         let longer = Setting { packets: self.packets * LONGER, ..*self };

@@ -3,7 +3,7 @@
 
 use super::baseline::Baseline;
 use super::hardware::{Hardware, Machine, together};
-use super::setting::{NAMES, Setting, System, Traffic};
+use super::setting::{LONGER, NAMES, NEAR, SEEDS, SEEDS_NEAR, Setting, System, Traffic, figure};
 use super::simulate::{Load, Outcome, simulate};
 use super::source::Source;
 use super::work::{Application, SECTOR, Turns, Work};
@@ -301,4 +301,59 @@ fn gives(hardware: &Hardware) {
     let bytes = machine.sectors * u64::from(SECTOR);
     let rate = bytes as f64 / (end - hardware.latency) as f64;
     assert!((rate / f64::from(hardware.bandwidth) - 1.0).abs() < 0.01, "{rate} of {hardware:?}");
+}
+
+#[test]
+fn ranges_near_saturation_hold_what_a_run_eight_times_as_long_says() {
+    for application in [Application::Dpi, Application::Classifier, Application::Ttl] {
+        let job = application.job().expect("it can be made");
+        let traffic = Traffic::new(application, &job);
+        let setting = Setting::published(8192);
+        let warps = setting.most_warps(application).expect("it fits");
+        let setting = setting.with(warps, 8);
+        let capacity = setting.capacity(System::Hermes, &traffic).expect("it runs");
+        for load in [NEAR, 0.95] {
+            let measures = setting.measures_at(load, capacity, System::Hermes, &traffic).expect("it runs");
+            let range = figure(&measures, |measures| measures.mean).expect("there are runs");
+            let longer = Setting { packets: 8 * LONGER * setting.packets, ..setting };
+            // A seed of its own, so that no run is the beginning of the longer one.
+            let source = Source::Poisson(load * capacity);
+            let truth = longer.run(System::Hermes, &traffic, &source, 77).expect("it runs");
+            let truth = truth.delays.iter().sum::<u64>() as f64 / truth.delays.len() as f64 / 1000.0;
+            println!("{application:?} at {load}: {range:?} and {truth} µs");
+            assert!(
+                (range.low..=range.high).contains(&truth),
+                "{application:?} at {load}: {range:?}, {truth}"
+            );
+        }
+    }
+}
+
+/// The batch that is best is no single run's figure, and runs near saturation, and none else, are more.
+#[test]
+fn all_systems_have_as_many_runs_at_a_load() {
+    let job = Application::Ttl.job().expect("it can be made");
+    let traffic = Traffic::new(Application::Ttl, &job);
+    let setting = Setting::published(2000);
+    let capacity = setting.capacity(System::Overlapped, &traffic).expect("it runs");
+    for (load, runs) in [(0.1, SEEDS), (0.79, SEEDS), (NEAR, SEEDS_NEAR), (0.99, SEEDS_NEAR), (1.0, SEEDS), (2.0, SEEDS)] {
+        let source = Source::Poisson(load * capacity);
+        let tuned = setting.tuned(&traffic, &source).expect("it runs");
+        for (setting, system) in
+            [(setting, System::Hermes), (setting, System::Overlapped), (tuned, System::Overlapped)]
+        {
+            let measures = setting.measures_at(load, capacity, system, &traffic).expect("it runs");
+            assert_eq!(measures.len(), runs, "{system:?} at {load}");
+        }
+        let mean = |setting: &Setting| {
+            let outcome = setting.run(System::Overlapped, &traffic, &source, 0).expect("it runs");
+            mean(&outcome.delays)
+        };
+        let best = mean(&tuned);
+        assert!(best <= mean(&setting), "{load}");
+        for (batch, timeout) in [(32, 20_000), (512, 200_000), (4096, 1_000_000)] {
+            let baseline = Baseline { batch, timeout, ..tuned.baseline };
+            assert!(best <= mean(&Setting { baseline, ..tuned }), "{batch} at {load}");
+        }
+    }
 }
