@@ -334,9 +334,7 @@ fn datagram<'a>(number: usize, size: usize, payload: impl Iterator<Item = &'a u8
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0];
     frame.extend(((size - 14) as u16).to_be_bytes());
     frame.extend([0, 1, 0, 0, 64, 17, 0, 0, 10, 1, (number >> 8) as u8, number as u8, 10, 2, 0, 1]);
-    let words = frame[14..].as_chunks().0.iter().map(|word| u64::from(u16::from_be_bytes(*word)));
-    let sum: u64 = words.sum();
-    let check = !((sum % 0xffff) as u16);
+    let check = !packet::checksum::sum(&frame[14..]);
     frame[CHECK..CHECK + 2].copy_from_slice(&check.to_be_bytes());
     frame.extend([0x9c, 0x40, 0, 80]);
     frame.extend(((size - 34) as u16).to_be_bytes());
