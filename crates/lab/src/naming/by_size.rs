@@ -29,22 +29,22 @@ const SEND: &str = "start stage all() { send 1 }";
 /// The sizes of the paper, at which figures are told in cycles, too.
 const PAPER_SIZES: [usize; 2] = [36, 1_464];
 
-/// What was measured of each size, one value a run.
-type Samples = Vec<Vec<f64>>;
+/// What was measured of each size, one value a run; none in a run in which a packet did not get through.
+pub(super) type Samples<T = f64> = Vec<Vec<Option<T>>>;
 
 /// Runs it. `mhz` is how often the processor's clock ticks in a microsecond, where that is known.
 pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Result<Vec<Row>, LabError> {
     let turns = if plan.quick { 4 } else { 64 };
-    let around = samples(plan, |size| packet_loop(size, turns))?;
+    let around = samples(plan.runs, |size| packet_loop(size, turns))?;
     let mut rows = each_size("packet loop", "around a program that sends each packet on", mhz, &around);
-    let both = |way: usize| samples(plan, |size| Ok(cipher(size, turns).map(|both| both[way])));
-    let [sealed, opened] = [both(0)?, both(1)?];
+    let both = samples(plan.runs, |size| Ok(cipher(size, turns)))?;
+    let [sealed, opened] = [0, 1].map(|way| each_run(&both, |both| both[way]));
     for side in Side::ALL {
-        let programs = samples(plan, |size| program(side, size, turns))?;
+        let programs = samples(plan.runs, |size| program(side, size, turns))?;
         rows.extend(each_size(side.case(), "in the program", mhz, &programs));
         let (what, ciphers) = match side.leaves_into_tunnel() {
-            true => ("loop, program and sealing", &sealed),
-            false => ("loop, opening and program", &opened),
+            true => ("sum of loop, program and sealing", &sealed),
+            false => ("sum of loop, opening and program", &opened),
         };
         rows.extend(each_size(side.case(), what, mhz, &sums(&[&around, &programs, ciphers])));
     }
@@ -55,26 +55,30 @@ pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Result<Vec<Row>, LabErro
 }
 
 /// Measures every size in every run, so that what else happens on the machine falls on all sizes.
-pub(super) fn samples(
-    plan: &LabPlan,
-    mut measure: impl FnMut(usize) -> Result<Option<f64>, LabError>,
-) -> Result<Samples, LabError> {
-    let mut samples = vec![Vec::new(); SIZES.len()];
-    for _ in 0..plan.runs {
+pub(super) fn samples<T>(
+    runs: usize,
+    mut measure: impl FnMut(usize) -> Result<Option<T>, LabError>,
+) -> Result<Samples<T>, LabError> {
+    let mut samples: Samples<T> = SIZES.iter().map(|_| Vec::new()).collect();
+    for _ in 0..runs {
         for (size, samples) in SIZES.iter().zip(&mut samples) {
-            samples.extend(measure(*size)?);
+            samples.push(measure(*size)?);
         }
     }
     Ok(samples)
 }
 
-/// What several parts take together, run by run; nothing of a size of which a part has no figure in a run.
+/// One of the values that were measured together.
+fn each_run<T>(samples: &Samples<T>, of: impl Fn(&T) -> f64) -> Samples {
+    samples.iter().map(|runs| runs.iter().map(|one| one.as_ref().map(&of)).collect()).collect()
+}
+
+/// What several parts take, added run by run; none in a run of which a part has no figure. The parts were
+/// measured one after the other, and the loop around a program of its own, which sends each packet on.
 fn sums(parts: &[&Samples]) -> Samples {
     let of_size = |place: usize| {
-        let runs = parts.iter().map(|part| part[place].len());
-        let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
-        let all = if least == most { 0..least } else { 0..0 };
-        all.map(|run| parts.iter().map(|part| part[place][run]).sum()).collect()
+        let runs = parts.iter().map(|part| part[place].len()).min().unwrap_or(0);
+        (0..runs).map(|run| parts.iter().map(|part| part[place][run]).sum()).collect()
     };
     (0..SIZES.len()).map(of_size).collect()
 }
@@ -83,11 +87,11 @@ fn sums(parts: &[&Samples]) -> Samples {
 pub(super) fn each_size(name: &str, what: &str, mhz: Option<f64>, samples: &Samples) -> Vec<Row> {
     let (mut rows, mut medians) = (Vec::new(), Vec::new());
     for (size, samples) in SIZES.iter().zip(samples) {
-        let figure = Figure::of(samples.iter().copied());
+        let figure = Figure::of(samples.iter().copied().flatten());
         medians.extend(figure.as_ref().map(|figure| (*size as f64, figure.median)));
         rows.push(Row::alone(&case(name, *size), what, "ns", figure, None));
         if let Some(mhz) = mhz.filter(|_| PAPER_SIZES.contains(size)) {
-            let cycles = Figure::of(samples.iter().map(|time| time * mhz / 1e3));
+            let cycles = Figure::of(samples.iter().flatten().map(|time| time * mhz / 1e3));
             rows.push(Row::alone(&case(name, *size), what, "cycles", cycles, None));
         }
     }
@@ -253,13 +257,31 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_added_run_by_run_where_each_has_all() {
-        let part = |one: f64| vec![vec![one, one + 1.0]; SIZES.len()];
-        let mut lacks = part(20.0);
-        lacks[1].pop();
-        assert_eq!(sums(&[&part(1.0), &part(20.0)]), vec![vec![21.0, 23.0]; SIZES.len()]);
-        let sum = sums(&[&part(1.0), &lacks]);
-        assert!(sum[1].is_empty() && sum[0] == [21.0, 23.0]);
+    fn parts_are_added_run_by_run_where_each_has_a_figure() {
+        let part = |one: f64| vec![vec![Some(one), Some(one + 1.0)]; SIZES.len()];
+        assert_eq!(sums(&[&part(1.0), &part(20.0)]), vec![vec![Some(21.0), Some(23.0)]; SIZES.len()]);
+        // Each lacks another run, so that both have as many figures.
+        let (mut one, mut other) = (part(1.0), part(20.0));
+        (one[0][0], other[0][1], other[1][0]) = (None, None, None);
+        let sum = sums(&[&one, &other]);
+        assert_eq!(sum[..3], [vec![None, None], vec![None, Some(23.0)], vec![Some(21.0), Some(23.0)]]);
+    }
+
+    #[test]
+    fn a_run_keeps_its_place_whether_or_not_packets_got_through() {
+        let mut count = 0;
+        let both = samples(3, |size| {
+            count += 1;
+            Ok((count != 8).then_some([size as f64, 2.0 * size as f64]))
+        });
+        let both = both.expect("nothing fails");
+        assert_eq!(count, 3 * SIZES.len(), "each size is measured once a run");
+        let second = each_run(&both, |both| both[1]);
+        let wanted = |place: usize| Some(2.0 * SIZES[place] as f64);
+        assert_eq!(second[0], [wanted(0); 3]);
+        assert_eq!(second[1], [wanted(1), None, wanted(1)]);
+        let figure = each_size("c", "w", None, &second).remove(1).ours.expect("two runs have one");
+        assert_eq!(figure.values, [512.0; 2]);
     }
 
     #[test]

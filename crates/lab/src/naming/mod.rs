@@ -31,7 +31,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
     rows.extend(paper_message::rows(plan, clock)?);
     rows.extend(bindings::rows(plan, progress)?);
     let clock = clock.map_or(String::new(), |mhz| format!("; a nanosecond is {:.2} cycles", mhz / 1e3));
-    let packets = "packets: in memory, native code, without accounting, time of the thread on its processor";
+    let packets = "packets: in memory, native code, programs without accounting, the packet loop with it, time of the thread on its processor";
     let asked = "name servers: processes of their own, asked at the loopback interface by one thread";
     Ok((rows, format!("one thread; {simulated}; {asked}; {packets}{clock}")))
 }

@@ -108,7 +108,7 @@ fn packet(size: usize, turns: u32) -> f64 {
 /// What the sum takes over packets, by their size.
 pub(super) fn rows(plan: &LabPlan, mhz: Option<f64>) -> Result<Vec<Row>, LabError> {
     let turns = if plan.quick { 4 } else { 64 };
-    let samples = samples(plan, |size| Ok(Some(packet(size, turns))))?;
+    let samples = samples(plan.runs, |size| Ok(Some(packet(size, turns))))?;
     Ok(each_size("MD5 as in the paper", "over the whole packet", mhz, &samples))
 }
 
