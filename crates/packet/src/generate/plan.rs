@@ -217,6 +217,17 @@ mod tests {
     }
 
     #[test]
+    fn requests_are_as_long_as_is_said_of_their_profiles() {
+        for (profile, bytes) in
+            [(Profile::sample1(), 213.0), (Profile::sample2(), 403.0), (Profile::sample3(), 97.0)]
+        {
+            let classes = classes(&profile);
+            let web = classes.iter().find(|class| class.kind == Kind::Web).expect("there is web traffic");
+            assert_eq!(web.mean[0].round(), bytes, "{}", web.mean[0]);
+        }
+    }
+
+    #[test]
     fn classes_add_up_and_have_no_more_flows_than_packets() {
         for profile in [Profile::sample1(), Profile::sample2(), Profile::sample3(), Profile::demo()] {
             let classes = classes(&profile);
