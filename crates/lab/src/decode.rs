@@ -32,9 +32,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
         progress(&format!("decode: {}", traffic.name));
         let mut workload = Workload::new(traffic.frames, Order::Replay, 5);
         for pairs in pairs.chunk_by(|one, next| one.copies == next.copies) {
-            if pairs.iter().any(|pair| pair.copies) {
-                workload.restore();
-            }
+            workload.set_copies(pairs.iter().any(|pair| pair.copies));
             let mut groups = Vec::new();
             for pair in pairs {
                 let load = |program| Contender::loaded(program, pair.back_end, 5);

@@ -29,7 +29,7 @@ pub(crate) struct Workload {
     order: Order,
     ports: u16,
     policy: IngressPolicy,
-    restore: bool,
+    copies: bool,
     own_time: bool,
     judged: usize,
 }
@@ -139,7 +139,7 @@ impl Workload {
             order,
             ports,
             policy: IngressPolicy::RoundRobin,
-            restore: false,
+            copies: false,
             own_time: false,
             judged: usize::MAX,
         }
@@ -155,10 +155,10 @@ impl Workload {
         self.policy = IngressPolicy::Port(port);
     }
 
-    /// Gives programs copies of the packets, so that those that change packets find the same at every repeat.
-    /// Copying counts as receiving.
-    pub(crate) fn restore(&mut self) {
-        self.restore = true;
+    /// Whether programs get copies of the packets, so that those that change packets find the same at every
+    /// repeat. Copying counts as receiving.
+    pub(crate) fn set_copies(&mut self, copies: bool) {
+        self.copies = copies;
     }
 
     /// Has the interpreter judge so many packets only, the first ones: its tables look at every rule and
@@ -183,7 +183,7 @@ impl Workload {
         let mut ledger = Ledger::new(contender.program, self.ports);
         let ingress = Ingress::new(self.policy.clone(), self.ports);
         let frames = std::mem::take(&mut self.frames);
-        let mut source = MemorySource::new(frames, self.order, repeat, self.restore, ingress);
+        let mut source = MemorySource::new(frames, self.order, repeat, self.copies, ingress);
         let backend = contender.backend.as_mut();
         let mut order = fragment_order(contender.program, 0);
         let mut worker = Worker {

@@ -88,7 +88,7 @@ impl Shares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thesis::{self, Application};
+    use crate::thesis::{self, ThesisApplication};
     use crate::traffic::{TrafficCapture, segments};
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             }
             let mean = shares.bytes as f64 / shares.packets as f64;
             assert!((mean / published.mean_bytes - 1.0).abs() < 0.01, "{mean} bytes");
-            let firewall = Application::Firewall.published(number).expect("a sample");
+            let firewall = ThesisApplication::Firewall.published(number).expect("a sample");
             let forwarded = shares.to_web_bytes as f64 / shares.bytes as f64 * 100.0;
             near("forwarded bytes", forwarded, firewall.forwarded());
         }

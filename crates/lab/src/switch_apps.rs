@@ -9,7 +9,7 @@ use crate::measure::{Contender, Group, Measured, Pass, SEED, Workload, rounds};
 use crate::plan::LabPlan;
 use crate::programs::{EMPTY, compile, compiled};
 use crate::shares::Shares;
-use crate::thesis::{self, Application, Published};
+use crate::thesis::{self, Published, ThesisApplication};
 use crate::traffic::{LabError, first};
 use crate::twins::{Firewall, Inlined, MacSwitch, Pointed};
 use exec::{Backend, BackendKind};
@@ -33,7 +33,7 @@ struct App {
     ports: u16,
     back_end: BackendKind,
     /// What it is in the thesis.
-    paper: Option<Application>,
+    paper: Option<ThesisApplication>,
 }
 
 /// Runs it.
@@ -54,9 +54,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
             progress(&format!("switch-apps: {}, {name}", traffic.name));
             let mut workload = Workload::new(frames, order, 5);
             for (apps, copies) in [(&shipped, false), (&published, true)] {
-                if copies {
-                    workload.restore();
-                }
+                workload.set_copies(copies);
                 let mut groups = Vec::new();
                 for app in apps {
                     groups.push((group(app).map_err(LabError::Program)?, app.ports));
@@ -75,15 +73,18 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<Vec
 /// The programs that ship, and an empty one.
 fn shipped() -> Result<Vec<App>, LabError> {
     let mut apps = Vec::new();
-    for (name, file, ports, back_end, paper) in [
-        ("wire", "wire", 2, BackendKind::Native, Some(Application::Wire)),
-        ("MAC learning", "mac_switch", 5, BackendKind::Native, Some(Application::Mac)),
-        ("IPv4 learning", "ipv4_switch", 5, BackendKind::Native, Some(Application::Ipv4)),
-        ("firewall", "firewall", 5, BackendKind::Native, Some(Application::Firewall)),
-        ("firewall by the interpreter", "firewall", 5, BackendKind::Interpreter, None),
+    for (application, file, back_end) in [
+        (ThesisApplication::Wire, "wire", BackendKind::Native),
+        (ThesisApplication::Mac, "mac_switch", BackendKind::Native),
+        (ThesisApplication::Ipv4, "ipv4_switch", BackendKind::Native),
+        (ThesisApplication::Firewall, "firewall", BackendKind::Native),
+        (ThesisApplication::Firewall, "firewall", BackendKind::Interpreter),
     ] {
         let program = compiled(file, Decode::Lazy).map_err(LabError::Program)?;
-        apps.push(App { name: name.to_owned(), program, ports, back_end, paper });
+        let is_native = back_end == BackendKind::Native;
+        let name = format!("{}{}", application.name(), if is_native { "" } else { " by the interpreter" });
+        let paper = is_native.then_some(application);
+        apps.push(App { name, program, ports: application.ports(), back_end, paper });
     }
     apps.push(empty("an empty program")?);
     Ok(apps)
@@ -92,20 +93,17 @@ fn shipped() -> Result<Vec<App>, LabError> {
 /// Those of the thesis, over copies of packets, and an empty one.
 fn published() -> Result<Vec<App>, LabError> {
     let mut apps = Vec::new();
-    let wire = compiled("wire", Decode::Lazy).map_err(LabError::Program)?;
-    let programs = thesis::PROGRAMS.map(|(name, application, text)| {
-        compile(name, text, Decode::Declared).map(|program| (application, program))
-    });
-    for compiled in [Ok((Application::Wire, wire))].into_iter().chain(programs) {
-        let (application, program) = compiled.map_err(LabError::Program)?;
-        let (name, ports) = match application {
-            Application::Wire => ("wire", 2),
-            Application::Mac => ("MAC learning", 5),
-            Application::Ipv4 => ("IPv4 learning", 5),
-            Application::Firewall => ("firewall", 5),
-        };
-        let name = format!("{name} as in the thesis");
-        apps.push(App { name, program, ports, back_end: BackendKind::Native, paper: Some(application) });
+    let wire = compiled("wire", Decode::Lazy);
+    let programs = thesis::PROGRAMS
+        .map(|(name, application, text)| (application, compile(name, text, Decode::Declared)));
+    for (application, program) in [(ThesisApplication::Wire, wire)].into_iter().chain(programs) {
+        apps.push(App {
+            name: format!("{} as in the thesis", application.name()),
+            program: program.map_err(LabError::Program)?,
+            ports: application.ports(),
+            back_end: BackendKind::Native,
+            paper: Some(application),
+        });
     }
     apps.push(empty("an empty program over copies")?);
     Ok(apps)

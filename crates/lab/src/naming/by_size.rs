@@ -145,7 +145,7 @@ fn packet_loop(size: usize, turns: u32) -> Result<Option<f64>, LabError> {
     let initiators = (0..PACKETS).map(|number| number % INITIATORS);
     let frames = Traffic::of(Side::WaypointIn, initiators, size).into_frames();
     let mut workload = Workload::new(frames, Order::Replay, 2);
-    workload.restore();
+    workload.set_copies(true);
     workload.take_own_time();
     let mut contender = Contender::loaded(&program, BackendKind::Native, 2).map_err(LabError::Program)?;
     // The first time warms up.

@@ -225,7 +225,7 @@ impl Contest<'_> {
             workload.enter_by(port);
         }
         if self.changes {
-            workload.restore();
+            workload.set_copies(true);
         }
         let mut groups = Vec::new();
         let mut places = Vec::new();

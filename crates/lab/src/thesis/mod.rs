@@ -6,7 +6,7 @@ use lang::pipeline::Decode;
 
 /// The applications that the thesis measured, in the order of its tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Application {
+pub(crate) enum ThesisApplication {
     Mac,
     Ipv4,
     Wire,
@@ -49,6 +49,11 @@ const TABLES: [[[f64; 3]; 4]; 3] = [
     [[1.30, 1.30, 2.14], [1.07, 1.06, 1.76], [2.28, 2.28, 3.75], [1.25, 0.04, 2.06]],
 ];
 
+/// The packet rate of the firewall over a sample from 0 on; it decodes partially.
+const fn firewall_rate(sample: usize) -> f64 {
+    TABLES[sample][ThesisApplication::Firewall as usize][2]
+}
+
 /// Its tables 6.1 and 6.5.
 const SAMPLES: [PublishedSample; 3] = [
     PublishedSample {
@@ -57,7 +62,7 @@ const SAMPLES: [PublishedSample; 3] = [
         tcp: 96.12,
         udp: 3.67,
         web: Some(83.0),
-        partial: 1.64,
+        partial: firewall_rate(0),
         full: 1.56,
         difference: 5.00,
     },
@@ -67,7 +72,7 @@ const SAMPLES: [PublishedSample; 3] = [
         tcp: 80.22,
         udp: 19.45,
         web: Some(51.94),
-        partial: 1.75,
+        partial: firewall_rate(1),
         full: 1.63,
         difference: 7.10,
     },
@@ -77,7 +82,7 @@ const SAMPLES: [PublishedSample; 3] = [
         tcp: 95.25,
         udp: 3.68,
         web: None,
-        partial: 2.06,
+        partial: firewall_rate(2),
         full: 1.91,
         difference: 7.56,
     },
@@ -90,7 +95,22 @@ impl Published {
     }
 }
 
-impl Application {
+impl ThesisApplication {
+    /// Its name in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ThesisApplication::Mac => "MAC learning",
+            ThesisApplication::Ipv4 => "IPv4 learning",
+            ThesisApplication::Wire => "wire",
+            ThesisApplication::Firewall => "firewall",
+        }
+    }
+
+    /// By how many ports its packets come.
+    pub(crate) fn ports(self) -> u16 {
+        if self == ThesisApplication::Wire { 2 } else { 5 }
+    }
+
     /// What it published of the application over a sample from 1 on.
     pub(crate) fn published(self, sample: usize) -> Option<Published> {
         let [data_rate, throughput, packet_rate] = TABLES.get(sample.checked_sub(1)?)?[self as usize];
@@ -109,25 +129,31 @@ pub(crate) fn percentage_difference(partial: f64, full: f64) -> f64 {
     (partial - full) / ((partial + full) / 2.0) * 100.0
 }
 
-/// Its programs in this language, with as many tables, no hairpins, and entries that do not end within a run;
-/// under names that no program that ships has, since hand-written versions are found by these.
-pub(crate) const PROGRAMS: [(&str, Application, &str); 3] = [
-    ("thesis_mac", Application::Mac, include_str!("mac.rav")),
-    ("thesis_ipv4", Application::Ipv4, include_str!("ipv4.rav")),
-    ("thesis_firewall", Application::Firewall, include_str!("firewall.rav")),
+/// Its firewall. It names the fields that it uses; behind `full:` stands what its copy has that names all.
+const FIREWALL: &str = include_str!("firewall.rav");
+
+/// Its programs in this language, with as many tables, no hairpins dropped, and entries that do not end within
+/// a run; under names that no program that ships has, since hand-written versions are found by these.
+pub(crate) const PROGRAMS: [(&str, ThesisApplication, &str); 3] = [
+    ("thesis_mac", ThesisApplication::Mac, include_str!("mac.rav")),
+    ("thesis_ipv4", ThesisApplication::Ipv4, include_str!("ipv4.rav")),
+    ("thesis_firewall", ThesisApplication::Firewall, FIREWALL),
 ];
+
+/// The text of the firewall that names every field.
+fn full_text() -> String {
+    let full = FIREWALL.lines().map(|line| line.split_once("// full: ").map_or(line, |(_, full)| full));
+    full.collect::<Vec<&str>>().join("\n")
+}
 
 /// Its firewall that names the fields that it uses, and its copy that names all.
 ///
 /// # Errors
 /// If the text of the lab does not compile.
 pub(crate) fn firewalls() -> Result<[Program; 2], String> {
-    let text = include_str!("firewall.rav");
-    let full: Vec<&str> =
-        text.lines().map(|line| line.split_once("// full: ").map_or(line, |(_, full)| full)).collect();
     Ok([
-        compile("thesis_firewall", text, Decode::Declared)?,
-        compile("thesis_firewall", &full.join("\n"), Decode::Declared)?,
+        compile("thesis_firewall", FIREWALL, Decode::Declared)?,
+        compile("thesis_firewall", &full_text(), Decode::Declared)?,
     ])
 }
 
@@ -153,14 +179,17 @@ mod tests {
                 assert!((by_packets / data_rate - 1.0).abs() < 0.01, "{by_packets} for {data_rate}");
             }
         }
-        let firewall = |sample| Application::Firewall.published(sample).expect("three samples").forwarded();
+        let firewall = |sample| ThesisApplication::Firewall.published(sample).expect("three samples").forwarded();
         let shares = [1, 2, 3].map(|sample| (firewall(sample) * 10.0).round() / 10.0);
         assert_eq!(shares, [11.1, 21.5, 3.2]);
-        assert_eq!((Application::Wire.published(0), Application::Wire.published(4)), (None, None));
+        assert_eq!((ThesisApplication::Wire.published(0), ThesisApplication::Wire.published(4)), (None, None));
     }
 
     #[test]
     fn the_full_copy_names_every_field() {
+        let text = full_text();
+        assert_eq!(text.matches("extract all").count(), 4, "each decoder");
+        assert_eq!(text.matches("extract ").count(), 4, "{text}");
         let [partial, full] = firewalls().expect("they compile");
         assert_ne!(format!("{partial:?}"), format!("{full:?}"), "the lines behind `full:` took their places");
     }
