@@ -199,6 +199,8 @@ fn policies_beside_tables() {
         let forwarded = row(set, "throughput").ours.as_ref().expect("it was run").low;
         let received = row(set, "data rate").ours.as_ref().expect("it was run").low;
         assert!(0.0 < forwarded && forwarded < received, "some rules pass, others block");
+        let without_absent = row(&format!("{set}), policy without absent"), "packet rate as a part");
+        assert!(without_absent.ours.as_ref().is_some_and(|ratio| ratio.low > 0.0));
     }
     for what in ["new connections", "opened connections", "segments of open connections"] {
         assert!(row("2000 connections of TCP, policy of 200 rules", what).ours.is_some());

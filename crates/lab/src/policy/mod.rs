@@ -1,5 +1,5 @@
-//! `lab policy`: a policy beside the same rules as a table, one that keeps connections, and how long large
-//! policies take from their text to the first packet.
+//! `lab policy`: a policy, with and without columns that may be absent, beside the same rules as a table, one
+//! that keeps connections, and how long large policies take from their text to the first packet.
 
 mod texts;
 
@@ -78,13 +78,16 @@ fn passes(number: usize) -> bool {
 
 /// The rates of a policy and of the same rules as a table, in turns.
 fn beside_table(plan: &LabPlan, case: &str, set: &Set) -> Result<Vec<Row>, LabError> {
-    let policy = stateless(set).and_then(|text| compile("policy", &text, Decode::Lazy));
-    let policy = policy.map_err(LabError::Program)?;
+    let compile = |text: &str| compile("policy", text, Decode::Lazy).map_err(LabError::Program);
+    let text = stateless(set).map_err(LabError::Program)?;
+    let policy = compile(&text)?;
+    let always_there = compile(&without_absent(&text).map_err(LabError::Program)?)?;
     let table = table(set, &policy).map_err(LabError::Program)?;
     let contenders = || -> Result<_, String> {
         Ok(vec![
             Contender::named("policy", &policy, BackendKind::Native, 2)?,
             Contender::named("firewall_rules", &table, BackendKind::Native, 2)?,
+            Contender::named("policy without absent", &always_there, BackendKind::Native, 2)?,
         ])
     };
     let mut workload = Workload::new(frames(set, plan), Order::Replay, 2);
@@ -95,13 +98,15 @@ fn beside_table(plan: &LabPlan, case: &str, set: &Set) -> Result<Vec<Row>, LabEr
         let mut groups = [(Group::new(contenders), 2)];
         rounds(&mut workload, &mut groups, plan).remove(0)
     });
-    let case = format!("{case}, policy");
-    let mut rows = app_rows(&case, measured.clone(), None);
+    let policy_case = format!("{case}, policy");
+    let mut rows = app_rows(&policy_case, measured.clone(), None);
     if let (Ok(measured), Some(row)) = (&measured, rows.first_mut()) {
-        let of_runs = ratio(&measured[0].passes, &measured[1].passes);
         row.what = format!("{}; wanted: no less than the table", row.what);
+        let of_table = |place: usize| ratio(&measured[place].passes, &measured[1].passes);
         let what = "packet rate as a part of the table's, run by run";
-        rows.push(Row::alone(&case, what, "×", of_runs, None));
+        rows.push(Row::alone(&policy_case, what, "×", of_table(0), None));
+        let case = format!("{policy_case} without absent");
+        rows.push(Row::alone(&case, what, "×", of_table(2), None));
     }
     Ok(rows)
 }
@@ -116,6 +121,21 @@ fn ratio(ours: &[Pass], theirs: &[Pass]) -> Option<Figure> {
 fn stateless(set: &Set) -> Result<String, String> {
     let decision = |number| if passes(number) { "pass" } else { "block" };
     exchanged(STATELESS, "RULES\n", "    }", &texts::lines(&set.rules, decision))
+}
+
+/// The stateless program with the columns of `firewall_rules`: a packet without ports is asked with both
+/// ports 0, and no column may be absent. The decisions about its packets are those of the table.
+fn without_absent(text: &str) -> Result<String, String> {
+    let mut text = text.to_owned();
+    for (with, without) in
+        [("u16 absent", "u16"), ("0, false", "0"), ("l4.src, true", "l4.src"), ("l4.dst, true", "l4.dst")]
+    {
+        if !text.contains(with) {
+            return Err(format!("a program has no {with:?}"));
+        }
+        text = text.replace(with, without);
+    }
+    Ok(text)
 }
 
 /// `text` with other words in place of all from `from` on up to `to`.
