@@ -26,8 +26,11 @@ use reports::Reports;
 use std::collections::BTreeSet;
 
 /// The files of studies, by the names of their pages, in the order of the publications.
-const FILES: [(&str, &str); 2] =
-    [("hermes", include_str!("hermes.toml")), ("steve", include_str!("steve.toml"))];
+const FILES: [(&str, &str); 3] = [
+    ("hermes", include_str!("hermes.toml")),
+    ("gpu-router", include_str!("gpu-router.toml")),
+    ("steve", include_str!("steve.toml")),
+];
 
 /// The pages and pictures of all studies, and how their claims came out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
