@@ -9,9 +9,9 @@ use rig::{Namespace, SmallInternet};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PLAN: Plan<'_> = Plan {
     initiators: 2,
@@ -147,13 +147,7 @@ fn a_flood_and_a_scan_take_nothing_from_flows_and_from_other_hosts() {
     let mut flow = Talk::begin(&home, 0, "host0");
     let at = home.client(0, "dig").args(["+short", "host0.home.example"]).output().expect("dig runs");
     let at = text(&at).trim().to_owned();
-    // Sources are forged, so no answer comes of them, and each is another.
-    let flood = |home: &Home| {
-        let mut hping = home.internet.initiators[3].command("hping3", None);
-        hping.args(["-q", "-S", "--rand-source", "-p", "80", "-i", "u250", "-c", "200000", &at]);
-        hping.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("hping3 runs")
-    };
-    let mut flooding = flood(&home);
+    let mut flooding = flood(&home, &at, &["-i", "u250"]);
     until(|| match home.drops("waypoint", "answered_by_cookie") {
         0 => Err("the flood fills nothing".to_owned()),
         _ => Ok(()),
@@ -190,6 +184,56 @@ fn a_flood_and_a_scan_take_nothing_from_flows_and_from_other_hosts() {
     let report = home.judged("resolvers_judge.py", &services.each_ref().map(String::as_str));
     assert_eq!(report["wrong"].as_object().map(serde_json::Map::len), Some(0), "{report}");
     assert!(report["looked"]["I1"].as_u64() > Some(MOST_YOUNG / 4), "{report}");
+}
+
+/// The flood of X6, on a machine that also runs everything that it is sent to. What is printed says how fast
+/// it came, and what clients then saw; what must hold is that nobody is turned away.
+#[test]
+fn clients_get_in_and_connections_go_on_under_a_fast_flood() {
+    let test = "clients_get_in_and_connections_go_on_under_a_fast_flood";
+    let plan = Plan { initiators: 4, programs: &["dnsmasq", "hping3"], ..PLAN };
+    let Some(mut home) = Home::new(test, &plan, |_, file| file) else { return };
+    for interface in ["all", "initiator3"] {
+        home.internet.router.set(&format!("ipv4/conf/{interface}/rp_filter"), "0").expect("is there");
+    }
+    served(&mut home, 1);
+    let mut flow = Talk::begin(&home, 0, "host0");
+    let at = home.client(0, "dig").args(["+short", "host0.home.example"]).output().expect("dig runs");
+    let mut flooding = flood(&home, text(&at).trim(), either(&["-i", "u100"][..], &["--flood"]));
+    let answered = |home: &Home| home.drops("waypoint", "answered_by_cookie");
+    until(|| if answered(&home) > 1000 { Ok(()) } else { Err("the flood does not begin".to_owned()) });
+    let (begun, before) = (Instant::now(), answered(&home));
+    let mut times = Vec::new();
+    for client in 0..either(20, 200) {
+        let asked = Instant::now();
+        until(|| match gets(&home, 1 + client % 2, 0) {
+            true => Ok(()),
+            false => Err(format!("client {client} is turned away")),
+        });
+        times.push(asked.elapsed());
+        flow.goes_on();
+    }
+    let (took, forged) = (begun.elapsed(), answered(&home) - before);
+    assert!(flooding.try_wait().expect("is ours").is_none(), "the flood is too short for all this");
+    flooding.kill().and_then(|()| flooding.wait()).expect("it ends");
+    flow.goes_on();
+    times.sort();
+    println!(
+        "{test}: {:.0} forged first packets a second were answered; {} look-ups and pages took {:?} (median), {:?} (longest)",
+        forged as f64 / took.as_secs_f64(),
+        times.len(),
+        times[times.len() / 2],
+        times[times.len() - 1]
+    );
+    assert!(forged > 0, "the flood ended");
+}
+
+/// Forged first packets of TCP to an address, at the pace that options of hping3 say: no answer comes of
+/// their sources, and each has another.
+fn flood(home: &Home, at: &str, pace: &[&str]) -> Child {
+    let mut hping = home.internet.initiators[3].command("hping3", None);
+    hping.args(["-q", "-S", "--rand-source", "-p", "80"]).args(pace).arg(at);
+    hping.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("hping3 runs")
 }
 
 #[test]

@@ -285,7 +285,7 @@ for size in (1, 2, 18, 100, 512, 1000, 1391, 1392, 1393, 1400, 1471, 1472):
 #[test]
 fn pings_and_datagrams_of_every_length_pass_and_each_traceroute_ends_at_the_host() {
     let test = "pings_and_datagrams_of_every_length_pass_and_each_traceroute_ends_at_the_host";
-    let Some(mut home) = served(test, &["ping", "traceroute"]) else { return };
+    let Some(mut home) = served(test, &["ping", "traceroute", "mtr"]) else { return };
     home.add_name("host0", 0, &["tcp/80", "udp/7", "icmp"]);
     home.web_server(0, 80);
     home.datagram_server(0);
@@ -316,8 +316,48 @@ fn pings_and_datagrams_of_every_length_pass_and_each_traceroute_ends_at_the_host
             if hops == wanted { Ok(()) } else { Err(format!("{kind:?}: {said}")) }
         });
     }
+    // mtr ends at the first router that answers by the address of its target, which is the waypoint.
+    until(|| {
+        let said = run("mtr", &["--report", "--report-cycles", "3", "--no-dns", "-4"]);
+        let hops = said.lines().filter_map(|line| line.split_once(".|-- "));
+        let hops: Vec<Vec<&str>> = hops.map(|(_, hop)| hop.split_whitespace().take(3).collect()).collect();
+        let router = std::net::Ipv4Addr::from_bits(router).to_string();
+        match hops == [[&router, "0.0%", "3"], [at.trim(), "0.0%", "3"]] {
+            true => Ok(()),
+            false => Err(said),
+        }
+    });
     let output = home.client(0, "python3").args(["-c", DATAGRAM_CLIENT, &name]).output();
     succeeds("datagrams", &output.expect("python runs"));
+}
+
+#[test]
+fn streams_of_datagrams_arrive_whole_and_in_order() {
+    let test = "streams_of_datagrams_arrive_whole_and_in_order";
+    let Some(mut home) = served(test, &["iperf3"]) else { return };
+    home.add_name("host0", 0, &["tcp/5201", "udp/5201"]);
+    let mut iperf = home.internet.hosts[0].command("iperf3", None);
+    home.keep(iperf.arg("-s").stderr(Stdio::null()));
+    let rates = either(&["2M", "8M"][..], &["20M", "80M", "150M"]);
+    for (rate, direction) in rates.iter().flat_map(|rate| [(rate, None), (rate, Some("-R"))]) {
+        until(|| {
+            let mut client = home.client(0, "iperf3");
+            let seconds = either("1", "10");
+            client.args(["-u", "-J", "-l", "1392", "-b", rate, "-t", seconds, "-c"]);
+            let output = client.arg(format!("host0.{ZONE}")).args(direction).output().expect("iperf3 runs");
+            let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let stream = &report["end"]["streams"][0]["udp"];
+            let [packets, lost, late] =
+                ["packets", "lost_packets", "out_of_order"].map(|figure| stream[figure].as_u64());
+            println!(
+                "{test}: {rate} {direction:?}: {packets:?} datagrams, lost {lost:?}, out of order {late:?}"
+            );
+            match packets.zip(lost).is_some_and(|(packets, lost)| packets > 100 && lost * 1000 <= packets) {
+                true if late == Some(0) => Ok(()),
+                _ => Err(format!("{rate} {direction:?}: {stream} {}", report["error"])),
+            }
+        });
+    }
 }
 
 #[test]

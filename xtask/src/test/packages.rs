@@ -51,6 +51,7 @@ const INSTALLED: &[Package] = &[
     package("libluajit-5.1-2", "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"),
     package("libsodium23", "/usr/lib/x86_64-linux-gnu/libsodium.so.23"),
     package("traceroute", "traceroute"),
+    package("mtr-tiny", "mtr"),
     package("hping3", "hping3"),
     package("libfaketime", "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"),
     package("wireguard-go", "wireguard-go"),
