@@ -6,6 +6,7 @@
 //! a publication got wrong, `{expression}` stands for the value of an expression, and `{expression:2}` for the
 //! same with two decimals.
 
+use crate::experiment::Experiment;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -46,6 +47,13 @@ pub(super) struct Source {
     /// that begins.
     #[serde(default = "ours")]
     pub(super) field: String,
+}
+
+impl Source {
+    /// Whether the row is one of this experiment.
+    pub(super) fn is_of(&self, experiment: &Experiment) -> bool {
+        self.experiment.as_ref().is_none_or(|name| *name == experiment.experiment)
+    }
 }
 
 /// A part of a publication, such as a section.

@@ -1,6 +1,6 @@
 //! The page of a study and the index of all, as Markdown.
 
-use super::file::{Claim, Part};
+use super::file::{Claim, Part, Source};
 use super::judge::{ClaimOutcome, Judge, Judged, number, own, with_range};
 use super::{ClaimCounts, picture};
 use crate::experiment::Experiment;
@@ -65,21 +65,30 @@ pub(super) fn pages(judge: &Judge<'_>, name: &str) -> Result<(Vec<(String, Strin
     Ok((files, counts))
 }
 
-/// The reports that figures are of, each with where it was measured.
+/// The reports that figures are of, each with where it was measured and by how many runs: those of the
+/// experiments of it that figures are taken from.
 fn measured<'a>(judge: &'a Judge<'a>) -> impl Iterator<Item = Result<String, String>> + 'a {
     let usual = judge.study.report.as_str();
-    let mut names: Vec<&str> =
-        judge.study.values.values().map(|source| source.report.as_deref().unwrap_or(usual)).collect();
+    let report = |source: &'a Source| source.report.as_deref().unwrap_or(usual);
+    let mut names: Vec<&str> = judge.study.values.values().map(report).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(move |name| {
         let experiments = judge.reports.of(name).ok_or_else(|| format!("there is no report {name}"))?;
-        let machine = |one: &Experiment| {
-            let (runs, day) = (one.machine.runs, one.machine.date.split('T').next().unwrap_or_default());
-            let commit = one.machine.commit.as_ref().map(|commit| format!(", commit {commit}"));
-            format!("{day}, {}, medians of {runs} runs{}", one.machine.cpu, commit.unwrap_or_default())
-        };
-        let machine = experiments.first().map(machine).unwrap_or_default();
+        let sources = judge.study.values.values().filter(|source| report(source) == name);
+        let taken = |one: &&Experiment| sources.clone().any(|source| source.is_of(one));
+        let taken: Vec<&Experiment> = experiments.iter().filter(taken).collect();
+        let one = taken.first().ok_or_else(|| format!("{name} has no experiment that is asked for"))?;
+        let runs: BTreeSet<usize> = taken.iter().map(|one| one.machine.runs).collect();
+        let runs: Vec<String> = runs.iter().map(usize::to_string).collect();
+        let day = one.machine.date.split('T').next().unwrap_or_default();
+        let commit = one.machine.commit.as_ref().map(|commit| format!(", commit {commit}"));
+        let machine = format!(
+            "{day}, {}, medians of {} runs{}",
+            one.machine.cpu,
+            runs.join(" or "),
+            commit.unwrap_or_default()
+        );
         Ok(format!("[{name}](../results/{name}) ({machine})"))
     })
 }

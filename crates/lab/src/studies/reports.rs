@@ -40,8 +40,7 @@ impl Reports {
     ) -> Result<Span, String> {
         let file = source.report.as_deref().unwrap_or(usual);
         let experiments = self.of(file).ok_or_else(|| format!("there is no report {file}"))?;
-        let named = |one: &&Experiment| source.experiment.as_ref().is_none_or(|name| *name == one.experiment);
-        let experiments: Vec<&Experiment> = experiments.iter().filter(named).collect();
+        let experiments: Vec<&Experiment> = experiments.iter().filter(|one| source.is_of(one)).collect();
         let [experiment] = experiments[..] else {
             return Err(format!("{file} has {} such experiments, and not one", experiments.len()));
         };
