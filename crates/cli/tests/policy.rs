@@ -3,6 +3,7 @@
 mod policy_desk;
 
 use policy_desk::{Desk, document};
+use serde_json::Value;
 
 const OLD: &str = "*filter
 :FORWARD DROP [0:0]
@@ -40,7 +41,7 @@ old:7: -A FORWARD -p tcp -m tcp --dport 22 -j DROP
   redundant: without it, these decide about all of its packets, and do the same:
     old:2: the default of filter/FORWARD: block
 old: 6 rules; 2 never decide, 1 redundant, 0 pairs correlated, 0 exceptions
-  packets of IPv6 pass: all of its rules are about IPv4
+  every packet of IPv6 passes, and not every one of IPv4
 "
     );
     let found = document(&desk.run(&["check", "old", "--json", "--most", "1"], 1).0);
@@ -82,7 +83,7 @@ COMMIT\n";
 web:5: -A FORWARD -d 192.0.2.0/24 -j DROP
   correlated: both match this packet and do the opposite: tcp 10.0.0.0:49152 > 192.0.2.0:0 in lan out lan
 web: 3 rules; 0 never decide, 0 redundant, 1 pair correlated, 1 exception
-  packets of IPv6 pass: all of its rules are about IPv4
+  every packet of IPv6 passes, and not every one of IPv4
 "
     );
     let (told, _) = desk.run(&["check", "web", "--exceptions"], 0);
@@ -110,7 +111,7 @@ fn beyond_their_limit_pairs_are_said_to_be_not_looked_for_and_other_answers_stan
     let (told, _) = desk.run(&["check", "many"], 1);
     assert!(told.starts_with("many:643: "), "{told}");
     let end = "many: 642 rules; 1 never decide, 0 redundant
-  packets of IPv6 pass: all of its rules are about IPv4
+  every packet of IPv6 passes, and not every one of IPv4
   pairs were not looked for: more than 100000 pairs of its rules overlap and do the opposite: ask about a part of it
 ";
     assert!(told.ends_with(end), "{told}");
@@ -276,13 +277,15 @@ fn each_way_on_which_a_version_passes_is_told() {
     desk.write("ways", &format!("{{\"nftables\": [{chains}]}}\n"));
     let (told, _) = desk.run(&["check", "ways"], 0);
     for line in [
-        "packets of IPv6 that are forwarded pass: the rules on their way are about IPv4",
-        "packets of IPv4 that are for the gateway itself pass: the rules on their way are about IPv6",
+        "  every packet of IPv6 that is forwarded passes, and not every one of IPv4\n",
+        "  every packet of IPv4 for the gateway itself passes, and not every one of IPv6\n",
     ] {
         assert!(told.contains(line), "{told}");
     }
     let found = document(&desk.run(&["check", "ways", "--json"], 0).0);
-    assert_eq!(found["passing_families"][0], serde_json::json!({ "packets": "forwarded", "version": 6 }));
+    let passing =
+        serde_json::json!([{ "path": "forwarded", "version": 6 }, { "path": "to gateway", "version": 4 }]);
+    assert_eq!((&found["passing_families"], &found["family_that_passes"]), (&passing, &Value::Null));
 }
 
 #[test]
@@ -383,6 +386,7 @@ fn what_reads_as_a_test_behind_a_rule_is_not_passed_over() {
     let desk = desk();
     for (line, part) in [
         ("pass all no state#expect block udp any > any", "pf.conf:1: block udp any > any"),
+        ("pass all no state#expect blcok udp any > any", "`blcok` is nothing to expect"),
         ("pass all no state label \"# expect block udp any > any\"", "pf.conf:1: "),
     ] {
         desk.write("pf.conf", &format!("{line}\n# expect pass udp any > any\n"));
@@ -402,4 +406,30 @@ fn a_change_before_a_rate_is_said_to_leave_it_more_for_others() {
     assert!(desk.run(&["diff", "first", "then"], 1).0.contains(said));
     assert!(document(&desk.run(&["diff", "first", "then", "--json"], 1).0)["left_over"].is_string());
     assert_eq!(desk.run(&["diff", "first", "moved"], 0).0, "every packet is treated alike\n");
+}
+
+#[test]
+fn where_a_limit_may_be_asked_about_other_packets_nothing_is_called_alike() {
+    let desk = desk();
+    const LIMIT: &str = r#"{"limit": {"rate": 5, "per": "second"}}"#;
+    const DOMAIN: &str =
+        r#"{"match": {"op": "==", "left": {"payload": {"protocol": "udp", "field": "dport"}}, "right": 53}}"#;
+    let rules = |parts: [&str; 2]| {
+        format!(
+            r#"{{"nftables": [{{"table": {{"family": "inet", "name": "f"}}}},
+{{"chain": {{"family": "inet", "table": "f", "name": "c", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}}}},
+{{"rule": {{"family": "inet", "table": "f", "chain": "c", "expr": [{}, {{"accept": null}}]}}}}]}}
+"#,
+            parts.join(", ")
+        )
+    };
+    desk.write("first", &rules([LIMIT, DOMAIN]));
+    desk.write("last", &rules([DOMAIN, LIMIT]));
+    let said = "rules with rates, or other conditions on earlier packets, may hold for other packets: \
+                rules have changed\n";
+    assert_eq!(desk.run(&["diff", "first", "last"], 1).0, said);
+    let found = document(&desk.run(&["diff", "first", "last", "--json"], 1).0);
+    assert_eq!((&found["opened"], &found["closed"], &found["other"]), (&0.into(), &0.into(), &0.into()));
+    assert!(found["left_over"].is_string());
+    assert_eq!(desk.run(&["diff", "first", "first"], 0).0, "every packet is treated alike\n");
 }

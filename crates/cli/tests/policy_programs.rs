@@ -164,7 +164,7 @@ fn a_program_whose_rules_come_from_a_file_is_told_by_the_lines_of_the_file() {
         "{told}"
     );
     let (told, _) = desk.run(&["check", "firewall.rav"], 0);
-    assert!(told.ends_with("  packets of IPv6 pass: all of its rules are about IPv4\n"), "{told}");
+    assert!(told.ends_with("  every packet of IPv6 passes, and not every one of IPv4\n"), "{told}");
     assert_eq!(desk.run(&["test", "firewall.rav"], 0).0, "rules.v4: policy edge: 1 test, 0 failed\n");
     desk.write("rules.v4", &rules.replace("80,443", "443"));
     assert!(

@@ -22,7 +22,7 @@ pub struct PolicyView {
     pub file: String,
     /// What its rules say; or in a sentence why that cannot be told.
     pub policy: Result<Policy, String>,
-    /// The tests beside its rules, each with its line.
+    /// What the tests beside its rules say behind `expect`, each with its line.
     pub expectations: Vec<(u32, String)>,
     /// Rows of its tables that the program does not declare, or declares with another value.
     pub rows_from_outside: usize,

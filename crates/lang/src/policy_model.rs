@@ -1,7 +1,7 @@
 //! The policies of a program as models that other policies can be compared with.
 
 use crate::source::{FileId, Sources, Span};
-use policy::{MAPPED, PacketField, Policy, RuleCondition, RulePlace, Values, test_of, tests_in};
+use policy::{MAPPED, PacketField, Policy, RuleCondition, RulePlace, Values, test_of_program, tests_in};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct PolicyModel {
     pub file: String,
     /// What its rules say; or in a sentence why that is no policy over fields of packets.
     pub policy: Result<Policy, String>,
-    /// The comments of this file that are about it and begin with `expect`, each with its line, from 1.
+    /// What comments of this file that are about it say behind `expect`, each with its line, from 1.
     pub expectations: Vec<(u32, String)>,
     /// The tables of its hooks, by their names in the program.
     pub tables: Vec<String>,
@@ -185,13 +185,13 @@ fn rules_of_lines(policy: &Policy) -> Vec<NumberedRule> {
     new.map(numbered).collect()
 }
 
-/// The comments with expectations in the file of a policy that do not stand in another policy.
+/// The tests in comments of the file of a policy that do not stand in another policy.
 fn expectations(own: Span, others: &[Span], sources: &Sources) -> Vec<(u32, String)> {
     let text = &sources.file(own.file).text;
     let (mut found, mut at) = (Vec::new(), 0);
     for (line, whole) in (1..).zip(text.split_inclusive('\n')) {
-        if let Some(words) = test_of(whole) {
-            let place = at + whole.rfind(words).unwrap_or_default() as u32;
+        if let Some(words) = test_of_program(whole) {
+            let place = at + (whole.trim_end().len() - words.len()) as u32;
             let is_other = |other: &Span| other.file == own.file && (other.start..other.end).contains(&place);
             if !others.iter().any(is_other) {
                 found.push((line, words.to_owned()));

@@ -51,11 +51,12 @@ policy two(proto: u8) {
     // expect pass gre
 }
 start stage all() { if in_port == 1 { goto one.forward(1, true, in_port) } else { goto two.in(6) } }
+test \"steps on one line\" { ports 2; packet 1 { hex \"45 00\" }; expect flood }
 ";
     let [one, two] = &models(text)[..] else { panic!("two policies") };
     let told = |model: &PolicyModel| model.expectations.iter().map(|(line, _)| *line).collect::<Vec<u32>>();
     assert_eq!((told(one), told(two)), (vec![3, 9], vec![3, 17, 18]));
-    assert_eq!(one.expectations[1].1, "expect pass tcp any > any:80 in LAN");
+    assert_eq!(one.expectations[1].1, "pass tcp any > any:80 in LAN");
     assert_eq!(
         (one.name.as_str(), one.file.as_str(), &one.tables[..]),
         ("one", "p.rav", &["one.forward".to_owned()][..])

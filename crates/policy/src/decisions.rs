@@ -51,9 +51,9 @@ pub enum AnalysisFault {
     /// It is [`crate::AskedFamilies::Version4Alone`], and was asked about packets of IPv6.
     #[error("it is asked about packets of IPv4 alone, and what becomes of those of IPv6 is not known")]
     NotAsked,
-    /// The searches among its rules look at more than `MOST_SEARCHED_IN_ALL` nodes.
+    /// The searches among its rules look at more than `MOST_SEARCHED_IN_ALL` nodes and sets.
     #[error(
-        "the searches among its rules look at more than {} nodes: ask about a part of it",
+        "the searches among its rules look at more than {} nodes and sets: ask about a part of it",
         crate::limits::MOST_SEARCHED_IN_ALL
     )]
     TooManySearches,

@@ -5,15 +5,17 @@ use crate::changed::{GroupChange, changed_packets, group_changes};
 use crate::decisions::{AnalysisFault, PolicyDecision, decisions_within, memories};
 use crate::diagram::Diagram;
 use crate::diagram_description::{PacketBox, boxes};
+use crate::left_over::leaves_others_over;
 use crate::limits::{
     MOST_BOXES, MOST_COMPARED_PAIRS, MOST_LONG_SEARCHES, MOST_NODES, MOST_SEARCHED,
     MOST_SEARCHED_IN_COMPARISON, NODES_BESIDE_SEARCHES,
 };
 use crate::listed::is_listed;
-use crate::listed_difference::{ComparingSearches, DecisionPair, ListedDifference};
+use crate::listed_difference::{DecisionPair, ListedDifference};
 use crate::model::{AskedFamilies, Policy, RuleAction};
 use crate::packet_space::{PacketSpace, WitnessPacket};
 use crate::search::Search;
+use crate::searches::Searches;
 use std::collections::HashMap;
 
 /// How two policies differ.
@@ -31,6 +33,9 @@ pub struct PolicyDifference {
     /// How many of the other classes have packets whose connections the new policy keeps and the old one does
     /// not: their answers may pass, too.
     pub kept: usize,
+    /// Whether conditions on earlier packets, such as rates, may hold for other packets than before, since
+    /// rules have changed. The classes say nothing of this.
+    pub left_over: bool,
 }
 
 /// Packets about which one thing decides in the old policy, and one thing in the new one.
@@ -134,6 +139,29 @@ impl Classes {
     }
 }
 
+/// What the searches of a comparison may do. What takes more is left to diagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SearchLimits {
+    /// The most pairs of rules that are looked at.
+    pub(crate) pairs: usize,
+    /// The most nodes that are made.
+    pub(crate) nodes: usize,
+    /// The most nodes and sets that searches look at.
+    pub(crate) searched: u64,
+}
+
+impl SearchLimits {
+    /// Those of a comparison with at most so many nodes: one with fewer nodes also has less time.
+    pub(crate) fn of(nodes: usize) -> SearchLimits {
+        let part = |of: u64| u128::from(of) * nodes as u128 / MOST_NODES as u128;
+        SearchLimits {
+            pairs: usize::try_from(part(MOST_COMPARED_PAIRS)).unwrap_or(usize::MAX),
+            nodes: nodes / NODES_BESIDE_SEARCHES,
+            searched: u64::try_from(part(MOST_SEARCHED_IN_COMPARISON)).unwrap_or(u64::MAX),
+        }
+    }
+}
+
 /// Compares two policies for every possible packet, and tells at most `most` classes.
 ///
 /// # Errors
@@ -156,35 +184,38 @@ pub fn difference_within(
     if families.contains(&AskedFamilies::Version4Alone) && families.contains(&AskedFamilies::Both) {
         return Err(AnalysisFault::Families);
     }
-    // A comparison with fewer nodes also has less time.
-    let searched = MOST_SEARCHED_IN_COMPARISON / MOST_NODES as u64 * nodes as u64;
-    if let Some(found) = by_searches([old, new], most, nodes / NODES_BESIDE_SEARCHES, searched)? {
-        return Ok(found);
-    }
+    let found = match by_searches([old, new], most, SearchLimits::of(nodes))? {
+        Some(found) => found,
+        None => by_diagrams([old, new], most, nodes)?,
+    };
+    Ok(PolicyDifference { left_over: leaves_others_over(old, new), ..found })
+}
+
+/// The classes of two policies, found out by diagrams of what decides, of at most so many nodes.
+fn by_diagrams(policies: [&Policy; 2], most: usize, nodes: usize) -> Result<PolicyDifference, AnalysisFault> {
     let mut space = PacketSpace::with_limit(nodes)?;
-    let compared = Compared::of(&mut space, [old, new])?;
+    let compared = Compared::of(&mut space, policies)?;
     let changed = changed_packets(&mut space, compared.changes.as_deref())?;
     let classes = Classes::decided(&mut space, &compared, changed)?;
     told(&mut space, &classes, most)
 }
 
-/// The difference of two lists, found out by searches that make at most so many nodes and look at so many;
-/// `None` if they are no lists, or it is too much for searches.
+/// The classes of two lists, found out by searches within these limits; `None` if they are no lists, or it is
+/// too much for searches.
 pub(crate) fn by_searches(
     policies: [&Policy; 2],
     most: usize,
-    nodes: usize,
-    searched: u64,
+    limits: SearchLimits,
 ) -> Result<Option<PolicyDifference>, AnalysisFault> {
     if !policies.iter().all(|policy| is_listed(policy)) {
         return Ok(None);
     }
     let found = || {
-        let mut space = PacketSpace::with_limit(nodes)?;
+        let mut space = PacketSpace::with_limit(limits.nodes)?;
         let compared = Compared::of(&mut space, policies)?;
-        let search = Search::with_limits(MOST_SEARCHED, searched);
-        let mut searches = ComparingSearches::with_limits(search, MOST_LONG_SEARCHES);
-        let listed = ListedDifference::of(&mut space, &compared, &mut searches, MOST_COMPARED_PAIRS)?;
+        let search = Search::with_limits(MOST_SEARCHED, limits.searched);
+        let mut searches = Searches::with_limits(search, MOST_LONG_SEARCHES);
+        let listed = ListedDifference::of(&mut space, &compared, &mut searches, limits.pairs)?;
         listed.map(|listed| told(&mut space, &Classes::Listed(listed), most)).transpose()
     };
     match found() {

@@ -1,19 +1,18 @@
-//! Whether what a policy says about the packets of some way is about one version of IP alone.
+//! Which version of IP passes whole, where packets of the other one do not.
 
 use crate::field::PacketField;
 use crate::model::{AskedFamilies, Hook, MatchOrder, Path, Policy, RuleAction};
 
 impl Policy {
-    /// The version of IP, 4 or 6, that rules are about, where packets of the other one pass every hook
-    /// whatever else they are: a dump of one family, access lists of IOS, a table `ip` of nftables. `None`
-    /// for others, and where nobody asks about the other version.
-    pub fn about_family_alone(&self) -> Option<u8> {
-        self.passing_alone(|_| true).map(|passing| 10 - passing)
+    /// The version of IP, 4 or 6, of which every packet passes every hook whatever else it is, while this is
+    /// not so of the other version: 6 of a dump of iptables, of access lists of IOS and of a table `ip` of
+    /// nftables. `None` for others, and where nobody asks about version 6.
+    pub fn passing_family(&self) -> Option<u8> {
+        self.passing_alone(|_| true)
     }
 
-    /// The ways on which packets of one version of IP, 4 or 6, pass every hook whatever else they are, while
-    /// those of the other version do not: a table `ip` of nftables at `forward` beside one of `ip6` at
-    /// `input`. None where nobody asks about the other version.
+    /// The ways on which this is so of a version of IP, 4 or 6, and this version: a table `ip` of nftables at
+    /// `forward` beside one of `ip6` at `input`. None where nobody asks about version 6.
     pub fn passing_families(&self) -> Vec<(Path, u8)> {
         let passing = |path: Path| {
             let version = self.passing_alone(|hook| path.points().contains(&hook.point))?;
@@ -86,29 +85,30 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_about_the_family_whose_packets_its_rules_tell_apart() {
+    fn the_version_that_passes_is_the_one_about_which_rules_ask_nothing_else() {
         use RuleAction::{Block, Pass};
         let not = |condition| RuleCondition::Not(Box::new(condition));
         let both = |one, other| RuleCondition::All(vec![one, other]);
         let either = |one, other| RuleCondition::Any(vec![one, other]);
-        for (rules, default, about) in [
-            (vec![(not(family(4)), Pass), (tcp(), Pass)], Block, Some(4)),
-            (vec![(not(family(6)), Pass), (tcp(), Pass)], Block, Some(6)),
-            (vec![(both(family(4), tcp()), Block)], Pass, Some(4)),
-            (vec![(not(either(family(6), tcp())), Block)], Pass, Some(4)),
-            (vec![(family(4), Block)], Pass, Some(4)),
+        for (rules, default, passing) in [
+            (vec![(not(family(4)), Pass), (tcp(), Pass)], Block, Some(6)),
+            (vec![(not(family(6)), Pass), (tcp(), Pass)], Block, Some(4)),
+            (vec![(both(family(4), tcp()), Block)], Pass, Some(6)),
+            (vec![(not(either(family(6), tcp())), Block)], Pass, Some(6)),
+            (vec![(family(4), Block)], Pass, Some(6)),
+            (vec![(family(6), Pass), (tcp(), Pass)], Block, Some(6)),
             (vec![(both(family(4), tcp()), Block)], Block, None),
             (vec![(either(family(4), tcp()), Block)], Pass, None),
-            (vec![(not(family(4)), Block)], Pass, Some(6)),
+            (vec![(not(family(4)), Block)], Pass, Some(4)),
             (vec![(tcp(), Block), (not(family(4)), Pass)], Block, None),
             (vec![], Pass, None),
             (vec![], Block, None),
         ] {
-            assert_eq!(policy(&rules, default).about_family_alone(), about, "{rules:?}");
+            assert_eq!(policy(&rules, default).passing_family(), passing, "{rules:?}");
         }
         let four = vec![(not(family(4)), Pass), (tcp(), Pass)];
         let alone = Policy { families: AskedFamilies::Version4Alone, ..policy(&four, Block) };
-        assert_eq!((alone.about_family_alone(), alone.passing_families()), (None, vec![]));
+        assert_eq!((alone.passing_family(), alone.passing_families()), (None, vec![]));
     }
 
     #[test]
@@ -123,12 +123,12 @@ mod tests {
                 whole.groups.append(&mut one.groups);
                 whole.hooks.push(hook);
             }
-            (whole.about_family_alone(), whole.passing_families())
+            (whole.passing_family(), whole.passing_families())
         };
         let (forward, input, out) = (HookPoint::Forward, HookPoint::ToGateway, HookPoint::Out);
         assert_eq!(at(&[(forward, 4), (input, 6)]), (None, vec![(Path::Forwarded, 6), (Path::ToGateway, 4)]));
         assert_eq!(at(&[(forward, 4), (forward, 6), (input, 4)]), (None, vec![(Path::ToGateway, 6)]));
-        assert_eq!(at(&[(out, 4)]), (Some(4), vec![(Path::Forwarded, 6), (Path::FromGateway, 6)]));
+        assert_eq!(at(&[(out, 4)]), (Some(6), vec![(Path::Forwarded, 6), (Path::FromGateway, 6)]));
         assert_eq!(at(&[(HookPoint::In, 4), (forward, 6), (input, 6)]), (None, vec![]));
     }
 }

@@ -23,6 +23,7 @@ mod families;
 mod field;
 mod findings;
 mod header_fields;
+mod left_over;
 mod limits;
 mod lines;
 mod listed;
@@ -40,6 +41,7 @@ mod packet_space;
 mod packet_text;
 mod ranks;
 mod search;
+mod searches;
 #[cfg(test)]
 mod solver_tests;
 mod told;
@@ -48,7 +50,7 @@ mod toy;
 mod unreached;
 mod why;
 
-pub use comments::{comment, test_of, tests_in};
+pub use comments::{comment, test_of_program, tests_in};
 pub use decisions::{AnalysisFault, PolicyDecision};
 pub use diagram_description::PacketBox;
 pub use difference::{DifferenceClass, PolicyDifference, difference, difference_within};
@@ -62,7 +64,7 @@ pub use model::{
 };
 pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;
-pub use packet_text::{DescribedPackets, box_text, packet_text, read_packets};
+pub use packet_text::{DescribedPackets, box_text, packet_text, path_text, read_packets};
 pub use told::ToldFault;
 pub use unreached::{CoverEffect, UnreachedCause};
 pub use why::{DecidedPolicy, ExpectedVerdict, WhyAnswer};

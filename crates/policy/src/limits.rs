@@ -39,11 +39,12 @@ pub(crate) const MOST_PAIRS: usize = 100_000;
 pub(crate) const MOST_COMPARED_RULES: usize = 32_768;
 
 /// The most pairs of rules, one of them in one of two lists alone, that a comparison of the lists looks at
-/// one by one; of more changes it makes diagrams.
-pub(crate) const MOST_COMPARED_PAIRS: usize = 10_000_000;
+/// one by one; of more changes it makes diagrams. A comparison with fewer nodes than [`MOST_NODES`] has
+/// less of this and of the next limit, by the same part.
+pub(crate) const MOST_COMPARED_PAIRS: u64 = 10_000_000;
 
-/// The most nodes that all searches of a comparison look at together: some seconds. Of lists whose searches
-/// take longer it makes diagrams.
+/// The most nodes that all searches of a comparison look at together, and sets that they are given: some
+/// seconds. Of lists whose searches take longer it makes diagrams.
 pub(crate) const MOST_SEARCHED_IN_COMPARISON: u64 = 1_000_000_000;
 
 /// The most searches of a comparison that a diagram answers, as they are long. Where more are, diagrams of
@@ -57,5 +58,6 @@ pub(crate) const NODES_BESIDE_SEARCHES: usize = 4;
 /// longer is found out by a diagram.
 pub(crate) const MOST_SEARCHED: u64 = 200_000;
 
-/// The most nodes that all searches of an analysis look at together: some minutes.
+/// The most nodes that all searches of an analysis look at together, and sets that they are given: some
+/// minutes.
 pub(crate) const MOST_SEARCHED_IN_ALL: u64 = 20_000_000_000;

@@ -15,7 +15,8 @@ use crate::opposed::{OpposedSource, opposed_pairs};
 use crate::order::{OrderFindings, RedundantLine, effect, only_decides};
 use crate::overlaps::Overlaps;
 use crate::packet_space::{PacketSpace, WitnessPacket};
-use crate::search::{Search, SearchFault};
+use crate::search::Search;
+use crate::searches::{Searches, each_once};
 use crate::unreached::{Covers, UnreachedCause};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 pub(crate) struct ListedPolicy<'p> {
     policy: &'p Policy,
     space: PacketSpace,
-    pub(crate) search: Search,
+    pub(crate) searches: Searches,
     memories: Vec<usize>,
     lines: Vec<Vec<RuleIndex>>,
     lists: Vec<HookList>,
@@ -62,10 +63,7 @@ impl HookList {
     /// Sets that together hold the packets that come to the hook and that all these rules match.
     fn inside(&self, rules: &[usize]) -> Vec<Diagram> {
         let parts = rules.iter().flat_map(|place| &self.rules[*place].parts);
-        let mut sets: Vec<Diagram> = self.asked.iter().chain(parts).copied().collect();
-        sets.sort_unstable();
-        sets.dedup();
-        sets
+        each_once(self.asked.iter().chain(parts).copied())
     }
 
     /// The sets of the rules that must not match for the first of a pair to decide and the second one, or the
@@ -79,39 +77,6 @@ impl HookList {
             .map(|place| rules[place].matched)
             .collect()
     }
-}
-
-/// Whether a packet is in all of the first sets and in none of the others: by a search, and if that is long,
-/// by the diagram of these packets.
-fn holds(
-    search: &mut Search,
-    space: &mut PacketSpace,
-    inside: &[Diagram],
-    outside: &[Diagram],
-) -> Result<bool, AnalysisFault> {
-    match search.holds(&space.diagrams, inside, outside.iter().copied()) {
-        Ok(holds) => Ok(holds),
-        Err(SearchFault::TooLong) => Ok(left(space, inside, outside)? != NONE),
-        Err(SearchFault::TooMany) => Err(AnalysisFault::TooManySearches),
-    }
-}
-
-/// The packets that are in all of the first sets and in none of the others.
-pub(crate) fn left(
-    space: &mut PacketSpace,
-    inside: &[Diagram],
-    outside: &[Diagram],
-) -> Result<Diagram, AnalysisFault> {
-    let mut left = ALL;
-    for set in inside {
-        left = space.diagrams.both(left, *set)?;
-    }
-    let mut taken = Vec::with_capacity(outside.len());
-    for set in outside {
-        taken.push(space.diagrams.both(left, *set)?);
-    }
-    let taken = space.diagrams.any(&taken)?;
-    Ok(space.diagrams.without(left, taken)?)
 }
 
 /// Whether the hooks of a policy ask lists of rules that decide, and no packet comes to two of them: it has
@@ -145,10 +110,11 @@ impl<'p> ListedPolicy<'p> {
         }
         let mut space = PacketSpace::with_limit(MOST_NODES)?;
         let memories = memories(&mut space, policy)?;
+        let search = Search::with_limits(MOST_SEARCHED, MOST_SEARCHED_IN_ALL);
         let mut listed = ListedPolicy {
             policy,
             space,
-            search: Search::with_limits(MOST_SEARCHED, MOST_SEARCHED_IN_ALL),
+            searches: Searches::with_limits(search, usize::MAX),
             memories,
             lines: policy.lines(),
             lists: Vec::with_capacity(policy.hooks.len()),
@@ -198,7 +164,7 @@ impl<'p> ListedPolicy<'p> {
     fn meets(&mut self, list: usize, first: usize, second: Option<usize>) -> Result<bool, AnalysisFault> {
         let inside = self.lists[list].inside(&[first, second.unwrap_or(first)]);
         let outside = self.lists[list].between(first, second);
-        holds(&mut self.search, &mut self.space, &inside, &outside)
+        self.searches.holds(&mut self.space, &inside, &outside)
     }
 
     /// The rules that decide about no packet, in the order of the policy.
@@ -224,7 +190,7 @@ impl<'p> ListedPolicy<'p> {
         let outside: Vec<Diagram> =
             overlaps.before(place, &own).map(|before| rules[before].matched).collect();
         let inside = self.lists[list].inside(&own);
-        holds(&mut self.search, &mut self.space, &inside, &outside)
+        self.searches.holds(&mut self.space, &inside, &outside)
     }
 
     /// Why none of these rules decides about a packet.
@@ -408,18 +374,11 @@ impl OpposedSource for ListedPolicy<'_> {
         let mut inside = list.inside(&[place.first, place.second]);
         for set in usual {
             inside.push(set);
-            if !holds(&mut self.search, &mut self.space, &inside, &outside)? {
+            if !self.searches.holds(&mut self.space, &inside, &outside)? {
                 inside.pop();
             }
         }
-        let way = match self.search.least(&self.space.diagrams, &inside, outside.iter().copied()) {
-            Ok(way) => way,
-            Err(SearchFault::TooLong) => {
-                let left = left(&mut self.space, &inside, &outside)?;
-                self.space.diagrams.member(left)
-            }
-            Err(SearchFault::TooMany) => return Err(AnalysisFault::TooManySearches),
-        };
+        let way = self.searches.least(&mut self.space, &inside, &outside)?;
         Ok(way.map(|way| self.space.packet_on(&way)))
     }
 }

@@ -8,51 +8,21 @@
 
 use crate::changed::GroupChange;
 use crate::decisions::{AnalysisFault, PolicyDecision};
-use crate::diagram::{Diagram, NONE};
+use crate::diagram::Diagram;
 use crate::difference::Compared;
 use crate::evaluate::Step;
-use crate::listed::{decision_order, left};
+use crate::listed::decision_order;
 use crate::model::{Policy, RuleCondition};
 use crate::overlaps::Overlaps;
 use crate::packet_space::PacketSpace;
-use crate::search::{Search, SearchFault};
+use crate::searches::{Searches, each_once, left};
 use std::collections::BTreeMap;
-
-/// Searches of a comparison.
-pub(crate) struct ComparingSearches {
-    search: Search,
-    /// How many more of them a diagram may answer, since they are long.
-    long: usize,
-}
-
-impl ComparingSearches {
-    /// Searches, of which at most `long` may be too long and are then answered by a diagram.
-    pub(crate) fn with_limits(search: Search, long: usize) -> ComparingSearches {
-        ComparingSearches { search, long }
-    }
-
-    /// Whether a packet is in all of the first sets and in none of the others.
-    fn holds(
-        &mut self,
-        space: &mut PacketSpace,
-        inside: &[Diagram],
-        outside: &[Diagram],
-    ) -> Result<bool, AnalysisFault> {
-        match self.search.holds(&space.diagrams, inside, outside.iter().copied()) {
-            Ok(holds) => Ok(holds),
-            Err(SearchFault::TooLong) if self.long > 0 => {
-                self.long -= 1;
-                Ok(left(space, inside, outside)? != NONE)
-            }
-            Err(_) => Err(AnalysisFault::TooManySearches),
-        }
-    }
-}
 
 /// What decides in the old policy, and what in the new one.
 pub(crate) type DecisionPair = (PolicyDecision, PolicyDecision);
 
-/// Where a class has packets: at a hook, and there the rules that decide, or none for a default.
+/// Where a class has packets: at a hook, by its place in [`ListedDifference::hooks`], and there the rules
+/// that decide, or none for a default.
 #[derive(Clone, Copy)]
 struct ClassPlace {
     hook: usize,
@@ -62,6 +32,7 @@ struct ClassPlace {
 
 /// The classes that two policies treat otherwise.
 pub(crate) struct ListedDifference {
+    /// The hooks that have a rule in one policy alone. At others nothing differs.
     hooks: Vec<BothLists>,
     classes: BTreeMap<DecisionPair, Vec<ClassPlace>>,
 }
@@ -116,15 +87,9 @@ impl BothLists {
         is_before: &dyn Fn(&ComparedRule) -> bool,
     ) -> (Vec<Diagram>, Vec<Diagram>) {
         let parts = with.iter().flat_map(|place| &self.rules[*place].parts);
-        let mut inside: Vec<Diagram> = self.asked.iter().chain(parts).copied().collect();
         let overlapping = self.overlaps.before(self.rules.len(), with).map(|place| &self.rules[place]);
-        let mut outside: Vec<Diagram> =
-            overlapping.filter(|rule| is_before(rule)).map(|rule| rule.matched).collect();
-        for sets in [&mut inside, &mut outside] {
-            sets.sort_unstable();
-            sets.dedup();
-        }
-        (inside, outside)
+        let before = overlapping.filter(|rule| is_before(rule)).map(|rule| rule.matched);
+        (each_once(self.asked.iter().chain(parts).copied()), each_once(before))
     }
 
     /// The same for the packets about which these rules or the defaults decide.
@@ -185,27 +150,30 @@ impl ListedDifference {
     pub(crate) fn of(
         space: &mut PacketSpace,
         compared: &Compared,
-        searches: &mut ComparingSearches,
+        searches: &mut Searches,
         most: usize,
     ) -> Result<Option<ListedDifference>, AnalysisFault> {
         let policies = compared.policies.each_ref().map(|(policy, memories)| (*policy, &memories[..]));
         let Some(changes) = &compared.changes else { return Ok(None) };
         let new = policies[1].0;
         let (mut changed, mut pairs) = (Vec::with_capacity(new.hooks.len()), 0);
-        for hook in &new.hooks {
-            let Some(change) = changes.iter().find(|change| change.groups[1] == hook.group) else {
+        for (hook, asked) in new.hooks.iter().enumerate() {
+            let Some(change) = changes.iter().find(|change| change.groups[1] == asked.group) else {
                 return Ok(None);
             };
             let [before, now] = [0, 1].map(|side| policies[side].0.groups[change.groups[side]].rules.len());
             let common = change.common.len();
-            pairs += (before + now - 2 * common) * (before + now - common);
-            changed.push(change);
+            let own = before + now - 2 * common;
+            pairs += own * (before + now - common);
+            if own > 0 {
+                changed.push((hook, change));
+            }
         }
         if pairs > most {
             return Ok(None);
         }
         let mut found = ListedDifference { hooks: Vec::new(), classes: BTreeMap::new() };
-        for (hook, change) in changed.into_iter().enumerate() {
+        for (hook, change) in changed {
             found.hooks.push(BothLists::of(space, policies, hook, change)?);
         }
         for hook in 0..found.hooks.len() {
@@ -240,7 +208,7 @@ impl ListedDifference {
 /// The pairs of rules, one of them in one list alone, between which a hook decides otherwise about a packet.
 fn candidates(
     space: &mut PacketSpace,
-    searches: &mut ComparingSearches,
+    searches: &mut Searches,
     hook: usize,
     lists: &BothLists,
     compared: &Compared,
@@ -271,4 +239,41 @@ fn candidates(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis_tests::{forwarding, holds, rule};
+    use crate::changed_tests::named;
+    use crate::field::{PacketField, Values};
+    use crate::model::{Hook, HookPoint, Path, RuleAction};
+    use crate::search::Search;
+
+    #[test]
+    fn a_hook_without_a_changed_rule_is_not_looked_at() {
+        let port = |port| rule(holds(PacketField::DestinationPort, Values::exact(port)), RuleAction::Pass);
+        let policy = |last| {
+            let mut policy = named(forwarding(vec![vec![port(1)], vec![port(last)]]));
+            let own = Hook { point: HookPoint::ToGateway, group: 1, ..policy.hooks[0].clone() };
+            policy.hooks.push(own);
+            policy
+        };
+        let (old, new) = (policy(2), policy(3));
+        let mut space = PacketSpace::new().expect("small");
+        let mut of = |policies| {
+            let compared = Compared::of(&mut space, policies).expect("small");
+            let mut searches = Searches::with_limits(Search::with_limits(1_000, 1_000), 0);
+            let found = ListedDifference::of(&mut space, &compared, &mut searches, 100);
+            found.expect("short").expect("lists")
+        };
+        let (same, found) = (of([&old, &old]), of([&old, &new]));
+        assert_eq!((same.hooks.len(), same.classes.len()), (0, 0));
+        assert_eq!((found.hooks.len(), found.classes.len()), (1, 2));
+        for class in 0..2 {
+            let packets = found.packets(&mut space, class).expect("small");
+            let witness = space.witness(packets).expect("small").expect("a packet");
+            assert_eq!(witness.path, Path::ToGateway);
+        }
+    }
 }

@@ -4,16 +4,20 @@ use crate::analysis_tests::{forwarding, holds, rule, walked};
 use crate::changed_tests::{changed, named};
 use crate::decisions::AnalysisFault;
 use crate::diagram::{ALL, Diagram, Diagrams, NONE};
-use crate::difference::{Compared, by_searches, difference};
+use crate::difference::{Compared, SearchLimits, by_searches, difference};
 use crate::evaluate::Step;
 use crate::field::{PacketField, Values};
-use crate::limits::{MOST_COMPARED_RULES, MOST_LONG_SEARCHES, MOST_PAIRS, MOST_SEARCHED};
+use crate::limits::{
+    MOST_COMPARED_PAIRS, MOST_COMPARED_RULES, MOST_LONG_SEARCHES, MOST_NODES, MOST_PAIRS, MOST_SEARCHED,
+    MOST_SEARCHED_IN_COMPARISON,
+};
 use crate::listed::ListedPolicy;
-use crate::listed_difference::{ComparingSearches, ListedDifference};
+use crate::listed_difference::ListedDifference;
 use crate::model::{HookPoint, MatchOrder, Path, Policy, PolicyRule, Remembers, RuleAction, RuleCondition};
 use crate::order::OpposedLines;
 use crate::packet_space::PacketSpace;
 use crate::search::{Search, SearchFault};
+use crate::searches::Searches;
 use crate::toy::policies;
 use crate::why::DecidedPolicy;
 use proptest::prelude::*;
@@ -68,7 +72,7 @@ fn classes_of_lists(old: &Policy, new: &Policy, searched: u64, most: usize) -> O
     let mut space = PacketSpace::new().expect("small");
     let compared = Compared::of(&mut space, [old, new]).expect("small");
     let search = Search::with_limits(searched, u64::MAX);
-    let mut searches = ComparingSearches::with_limits(search, MOST_LONG_SEARCHES);
+    let mut searches = Searches::with_limits(search, MOST_LONG_SEARCHES);
     match ListedDifference::of(&mut space, &compared, &mut searches, most) {
         Err(AnalysisFault::TooManySearches) => None,
         found => found.expect("small").map(|found| found.pairs().len()),
@@ -85,7 +89,7 @@ proptest! {
     ) {
         let (mut listed, mut decided) = (listed(&policy), DecidedPolicy::new(&policy).expect("small"));
         // Beyond the limit of a search a diagram answers.
-        listed.search = Search::with_limits(most, u64::MAX);
+        listed.searches = Searches::with_limits(Search::with_limits(most, u64::MAX), usize::MAX);
         let unreached = decided.unreached().expect("small");
         prop_assert_eq!(listed.unreached().expect("small"), &unreached[..]);
         for line in policy.lines() {
@@ -183,9 +187,37 @@ fn a_search_beyond_its_limit_is_refused() {
     assert!(needed > 0);
     let within = |most| Search::with_limits(most, u64::MAX).holds(&diagrams, &sets, [NONE]);
     assert_eq!((within(needed), within(needed - 1)), (Ok(true), Err(SearchFault::TooLong)));
-    let mut all = Search::with_limits(needed, 2 * needed - 1);
-    assert_eq!(all.holds(&diagrams, &sets, [NONE]), Ok(true));
-    assert_eq!(all.holds(&diagrams, &sets, [NONE]), Err(SearchFault::TooMany));
+    // All searches together also count the sets that they are given.
+    let whole = needed + sets.len() as u64 + 1;
+    let mut all = Search::with_limits(needed, 2 * whole);
+    for told in [Ok(true), Ok(true), Err(SearchFault::TooMany)] {
+        assert_eq!(all.holds(&diagrams, &sets, [NONE]), told);
+    }
+    let mut fewer = Search::with_limits(needed, 2 * whole - 1);
+    assert_eq!(fewer.holds(&diagrams, &sets, [NONE]), Ok(true));
+    assert_eq!(fewer.holds(&diagrams, &sets, [NONE]), Err(SearchFault::TooMany));
+}
+
+#[test]
+fn sets_that_say_at_once_that_there_is_nothing_are_counted() {
+    let mut diagrams = Diagrams::with_limit(1_000);
+    let sets: Vec<Diagram> =
+        (0..8).map(|bit| diagrams.masked(&[bit], 1, 1).expect("small")).chain([NONE]).collect();
+    let mut search = Search::with_limits(1_000, sets.len() as u64);
+    assert_eq!(search.holds(&diagrams, &sets, []), Ok(false));
+    assert_eq!(search.holds(&diagrams, &sets, []), Err(SearchFault::TooMany));
+}
+
+#[test]
+fn a_comparison_with_an_eighth_of_the_nodes_has_an_eighth_of_the_time() {
+    let limits = |nodes| {
+        let SearchLimits { pairs, nodes, searched } = SearchLimits::of(nodes);
+        (pairs as u64, nodes as u64, searched)
+    };
+    assert_eq!(limits(MOST_NODES), (MOST_COMPARED_PAIRS, MOST_NODES as u64 / 4, MOST_SEARCHED_IN_COMPARISON));
+    assert_eq!(limits(8_000_000), (MOST_COMPARED_PAIRS / 8, 2_000_000, MOST_SEARCHED_IN_COMPARISON / 8));
+    assert_eq!(limits(1_000_000), (156_250, 250_000, 15_625_000));
+    assert_eq!(limits(usize::MAX).2, u64::MAX);
 }
 
 #[test]
@@ -195,7 +227,7 @@ fn an_analysis_whose_searches_look_at_too_much_is_refused() {
     let policy = forwarding(vec![rules, Vec::new()]);
     let unreached = |of_all| {
         let mut listed = listed(&policy);
-        listed.search = Search::with_limits(MOST_SEARCHED, of_all);
+        listed.searches = Searches::with_limits(Search::with_limits(MOST_SEARCHED, of_all), usize::MAX);
         listed.unreached()
     };
     assert_eq!(unreached(u64::MAX), Ok(Vec::new()));
@@ -250,8 +282,15 @@ fn beyond_the_limit_of_compared_pairs_diagrams_answer() {
     assert_eq!(classes_of_lists(&old, &new, MOST_SEARCHED, 14), None);
     let found = difference(&old, &new, 8).expect("small");
     assert_eq!((found.opened, found.closed, found.other), (2, 1, 0));
-    assert_eq!(by_searches([&old, &new], 8, 100_000, u64::MAX).expect("small"), Some(found));
-    // Searches that make or look at too many nodes leave it to diagrams.
-    assert_eq!(by_searches([&old, &new], 8, 10, u64::MAX), Ok(None));
-    assert_eq!(by_searches([&old, &new], 8, 100_000, 10), Ok(None));
+    let all = SearchLimits { pairs: 15, nodes: 100_000, searched: u64::MAX };
+    let within = |limits| by_searches([&old, &new], 8, limits).expect("small");
+    assert_eq!(within(all), Some(found));
+    // Searches that look at too many pairs, or make or look at too many nodes leave it to diagrams.
+    for limits in [
+        SearchLimits { pairs: 14, ..all },
+        SearchLimits { nodes: 10, ..all },
+        SearchLimits { searched: 10, ..all },
+    ] {
+        assert_eq!(within(limits), None, "{limits:?}");
+    }
 }

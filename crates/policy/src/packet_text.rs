@@ -294,10 +294,8 @@ pub fn packet_text(witness: &WitnessPacket, interfaces: &[(String, u16)]) -> Str
             None => write!(text, "{lead}{address}"),
         };
     }
-    match witness.path {
-        Path::Forwarded => {}
-        Path::ToGateway => text.push_str(" to gateway"),
-        Path::FromGateway => text.push_str(" from gateway"),
+    if witness.path != Path::Forwarded {
+        let _ = write!(text, " {}", path_text(witness.path));
     }
     tell_rest(&mut text, packet, interfaces);
     text
@@ -335,15 +333,18 @@ fn address_text(bits: u128, version_6: bool) -> String {
     if version_6 { Ipv6Addr::from(bits).to_string() } else { Ipv4Addr::from(bits as u32).to_string() }
 }
 
+/// The way of packets in words.
+pub fn path_text(path: Path) -> &'static str {
+    match path {
+        Path::Forwarded => "forwarded",
+        Path::ToGateway => "to gateway",
+        Path::FromGateway => "from gateway",
+    }
+}
+
 /// A set of packets in words: what each field holds that is not any value.
 pub fn box_text(packets: &PacketBox, interfaces: &[(String, u16)]) -> String {
-    let mut parts = Vec::new();
-    match packets.path {
-        Some(Path::Forwarded) => parts.push("forwarded".to_owned()),
-        Some(Path::ToGateway) => parts.push("to gateway".to_owned()),
-        Some(Path::FromGateway) => parts.push("from gateway".to_owned()),
-        None => {}
-    }
+    let mut parts: Vec<String> = packets.path.map(path_text).into_iter().map(str::to_owned).collect();
     let version_6 = packets.holds(PacketField::Family) == Some(&[(6, 6)]);
     for (field, values) in &packets.fields {
         let value = |value: u128| match field {

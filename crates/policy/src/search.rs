@@ -12,7 +12,7 @@ use crate::diagram::{ALL, Diagram, Diagrams, NONE};
 pub(crate) enum SearchFault {
     /// It would look at more nodes than one search may.
     TooLong,
-    /// All searches together would look at more nodes than they may.
+    /// All searches together would look at more nodes and sets than they may.
     TooMany,
 }
 
@@ -44,14 +44,16 @@ pub(crate) struct Search {
     marked: Vec<bool>,
     /// Whether the branch that is 0 is always looked at first.
     least_first: bool,
-    /// How many nodes a search may look at, how many the one of now may still, and how many all may still.
+    /// How many nodes a search may look at, how many the one of now may still, and how many nodes and sets
+    /// all may still.
     most: u64,
     left: u64,
     left_of_all: u64,
 }
 
 impl Search {
-    /// No search yet; each may look at so many nodes, and all together at so many.
+    /// No search yet; each may look at so many nodes, and all together at so many nodes and sets that they
+    /// are given.
     pub(crate) fn with_limits(most: u64, of_all: u64) -> Search {
         Search {
             levels: Vec::new(),
@@ -114,6 +116,7 @@ impl Search {
         self.way.clear();
         let sets = inside.iter().copied().chain(outside);
         for (number, diagram) in sets.enumerate() {
+            self.left_of_all = self.left_of_all.checked_sub(1).ok_or(SearchFault::TooMany)?;
             let entry = Entry { number: number as u32, diagram };
             if number >= self.marked.len() {
                 self.marked.push(false);

@@ -131,7 +131,8 @@ fn values() -> impl Strategy<Value = (PacketField, Vec<Values>)> {
     ]
 }
 
-fn condition() -> impl Strategy<Value = RuleCondition> {
+/// Conditions of these policies.
+pub(crate) fn conditions() -> impl Strategy<Value = RuleCondition> {
     let absent = prop_oneof![
         Just(PacketField::DestinationPort),
         Just(PacketField::TcpFlags),
@@ -167,7 +168,7 @@ fn rule(group: usize, groups: usize) -> impl Strategy<Value = PolicyRule> {
         1 => Just(RuleAction::Return),
         1 => Just(RuleAction::Continue),
     ];
-    (condition(), action, any::<bool>()).prop_map(|(condition, action, decides_at_once)| PolicyRule {
+    (conditions(), action, any::<bool>()).prop_map(|(condition, action, decides_at_once)| PolicyRule {
         place: ORDINARY,
         text: "".into(),
         condition,

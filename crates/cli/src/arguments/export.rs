@@ -59,7 +59,8 @@ pub(crate) struct RulesetArguments {
 Of a program, a table of `rules` is written whose columns have the names src, dst, sport, dport, proto, icmp_type, icmp_code, tcp_flags, in_port, \
 out_port, src_mac or fragment, and whose value says permit, accept, pass or allow, or else deny, drop, reject or block.")]
 pub(crate) struct NftArguments {
-    /// A program (.rav), or a file of rules in any format that `ravelin table rules` reads
+    /// A program (.rav), rules of ClassBench or IOS, or an iptables dump, of which FORWARD, INPUT or OUTPUT
+    /// of `filter`
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
     /// Which table of the program; needed if there are several

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::render::{self, quantity};
 use policy::{
     AnalysisFault, CoverEffect, OpposedLines, OpposedPairs, Path, PolicyFindings, RedundantLine, Step,
-    UnreachedCause, findings, packet_text,
+    UnreachedCause, findings, packet_text, path_text,
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -95,27 +95,28 @@ fn text(source: &Source, found: &PolicyFindings, arguments: &PolicyCheckArgument
         }
     }
     let _ = writeln!(text, "{counts}");
-    if let Some(family) = source.policy.about_family_alone() {
-        let other = 10 - family;
-        let _ = writeln!(text, "  packets of IPv{other} pass: all of its rules are about IPv{family}");
+    if let Some(version) = source.policy.passing_family() {
+        tell_passing(&mut text, "", version);
     } else {
         for (path, version) in source.policy.passing_families() {
-            let (way, other) = (way(path), 10 - version);
-            let _ = writeln!(
-                text,
-                "  packets of IPv{version} that are {way} pass: the rules on their way are about IPv{other}"
-            );
+            tell_passing(&mut text, way(path), version);
         }
     }
     text + &not_looked_for
 }
 
-/// What is said of packets that go a way.
+/// Says of packets on some way that all of this version of IP pass.
+fn tell_passing(text: &mut String, way: &str, version: u8) {
+    let other = if version == 4 { 6 } else { 4 };
+    let _ = writeln!(text, "  every packet of IPv{version}{way} passes, and not every one of IPv{other}");
+}
+
+/// What is said of a packet that goes a way.
 fn way(path: Path) -> &'static str {
     match path {
-        Path::Forwarded => "forwarded",
-        Path::ToGateway => "for the gateway itself",
-        Path::FromGateway => "of the gateway itself",
+        Path::Forwarded => " that is forwarded",
+        Path::ToGateway => " for the gateway itself",
+        Path::FromGateway => " of the gateway itself",
     }
 }
 
@@ -205,13 +206,13 @@ fn document(source: &Source, found: &PolicyFindings, most: usize) -> Value {
     };
     let line = |line: &RedundantLine| json!({ "rule": step(line.line), "by": steps(source, &line.by), "more": line.more });
     let passing = source.policy.passing_families().into_iter();
-    let passing = passing.map(|(path, version)| json!({ "packets": way(path), "version": version }));
+    let passing = passing.map(|(path, version)| json!({ "path": path_text(path), "version": version }));
     let unreached = found.unreached.iter().zip(&found.causes);
     let unreached = unreached.map(|(line, cause)| unreached_document(source, step(*line), cause));
     json!({
         "file": source.file,
         "rules": found.lines.len(),
-        "about_family_alone": source.policy.about_family_alone(),
+        "family_that_passes": source.policy.passing_family(),
         "passing_families": passing.collect::<Vec<Value>>(),
         "unreached": { "count": found.unreached.len(), "shown": unreached.collect::<Vec<Value>>() },
         "redundant": looked_for(redundant(found).map(|lines| {

@@ -6,9 +6,7 @@ use super::source::{Source, one_or_all};
 use crate::arguments::policy::PolicyDiffArguments;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
-use policy::{
-    DifferenceClass, Policy, PolicyDifference, PolicyRule, RuleGroup, box_text, difference, packet_text,
-};
+use policy::{DifferenceClass, PolicyDifference, box_text, difference, packet_text};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -22,7 +20,7 @@ pub(super) fn run(arguments: &PolicyDiffArguments, json: bool) -> Result<(), Fai
     let (mut text, mut documents, mut differ) = (String::new(), Vec::new(), false);
     for (old, new) in pairs(&old, &new)? {
         let found = difference(&old.policy, &new.policy, arguments.most).map_err(|fault| new.fault(fault))?;
-        differ |= found.opened + found.closed + found.other > 0;
+        differ |= found.opened + found.closed + found.other > 0 || found.left_over;
         text += &told(old, new, &found);
         documents.push(document(old, new, &found));
     }
@@ -66,6 +64,7 @@ pub(super) fn told(old: &Source, new: &Source, found: &PolicyDifference) -> Stri
     let all = found.opened + found.closed + found.other;
     let cases = quantity::of(all as u64, "case");
     let _ = match all {
+        0 if found.left_over => Ok(()),
         0 => writeln!(text, "every packet is treated alike"),
         _ => writeln!(
             text,
@@ -77,39 +76,14 @@ pub(super) fn told(old: &Source, new: &Source, found: &PolicyDifference) -> Stri
             more(found.classes.len(), all),
         ),
     };
-    if leaves_others_over(&old.policy, &new.policy) {
+    if found.left_over {
         let _ = writeln!(text, "{LEFT_OVER}");
     }
     text
 }
 
-/// What is said where [`leaves_others_over`] is true.
+/// What is said where [`PolicyDifference::left_over`] is true.
 pub(super) const LEFT_OVER: &str = "rules with rates, or other conditions on earlier packets, may hold for other packets: rules have changed";
-
-/// Whether conditions on earlier packets may hold for other packets than before: both policies have some, and
-/// their rules are not the same, so that what comes to these conditions may be something else.
-pub(super) fn leaves_others_over(old: &Policy, new: &Policy) -> bool {
-    let same = |one: &PolicyRule, other: &PolicyRule| {
-        one.condition == other.condition
-            && one.action == other.action
-            && one.decides_at_once == other.decides_at_once
-    };
-    let same_group = |(one, other): (&RuleGroup, &RuleGroup)| {
-        one.order == other.order
-            && one.rules.len() == other.rules.len()
-            && one.rules.iter().zip(&other.rules).all(|(one, other)| same(one, other))
-    };
-    let hooks = |policy: &Policy| -> Vec<_> {
-        policy.hooks.iter().map(|hook| (hook.point, hook.group, hook.default)).collect()
-    };
-    let texts =
-        |policy: &Policy| -> Vec<_> { policy.memories.iter().map(|memory| memory.text.clone()).collect() };
-    let are_same = old.groups.len() == new.groups.len()
-        && old.groups.iter().zip(&new.groups).all(same_group)
-        && hooks(old) == hooks(new)
-        && texts(old) == texts(new);
-    !old.memories.is_empty() && !new.memories.is_empty() && !are_same
-}
 
 /// The same for programs.
 pub(super) fn document(old: &Source, new: &Source, found: &PolicyDifference) -> Value {
@@ -117,7 +91,7 @@ pub(super) fn document(old: &Source, new: &Source, found: &PolicyDifference) -> 
     json!({
         "old": old.file, "new": new.file, "policy": new.name,
         "left_out": { "old": old.left_out_document(), "new": new.left_out_document() },
-        "left_over": leaves_others_over(&old.policy, &new.policy).then_some(LEFT_OVER),
+        "left_over": found.left_over.then_some(LEFT_OVER),
         "opened": found.opened, "closed": found.closed, "other": found.other,
         "classes": classes,
     })

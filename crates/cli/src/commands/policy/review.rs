@@ -1,7 +1,7 @@
 //! What a reload does to policies: the tests beside the new rules, and the packets that are treated otherwise
 //! than by the program that runs.
 
-use super::diff::{LEFT_OVER, document, leaves_others_over, told};
+use super::diff::{LEFT_OVER, document, told};
 use super::program::of_model;
 use super::test::{Tested, beside, test};
 use crate::failure::Failure;
@@ -134,7 +134,7 @@ impl Reviewing {
         };
         opens(found.opened, "lets packets pass that were dropped");
         opens(found.kept, "keeps connections whose first packets only passed");
-        if leaves_others_over(&old.policy, &new.policy) {
+        if found.left_over {
             self.opens.push(format!("the policy `{name}`: {LEFT_OVER}"));
         }
         if old.policy.remembers != new.policy.remembers {

@@ -14,7 +14,7 @@ pub(crate) struct Source {
     pub(crate) file: String,
     /// Its name, if it is one of a program.
     pub(super) name: Option<String>,
-    /// The tests beside its rules, `expect …`, each with its line, from 1.
+    /// What the tests beside its rules say behind `expect`, each with its line, from 1.
     pub(super) tests: Vec<(u32, String)>,
     pub(crate) policy: Policy,
     /// The lines that were left out, as the caller asked for that.

@@ -101,8 +101,8 @@ pub(super) fn test(source: &Source, expectations: &[Expectation], nodes: usize) 
 
 /// The expectations that stand in comments beside the rules.
 pub(super) fn beside(source: &Source) -> Result<Vec<Expectation>, Failure> {
-    let tests = source.tests.iter().filter_map(|(line, words)| Some((*line, words.strip_prefix("expect ")?)));
-    tests.map(|(line, test)| expectation(&source.file, line, test, source)).collect()
+    let tests = source.tests.iter();
+    tests.map(|(line, test)| expectation(&source.file, *line, test, source)).collect()
 }
 
 /// The expectations of a file of tests: every line is one that is no comment; a comment may be one.
