@@ -4,7 +4,7 @@ use crate::address::AddressFamily;
 use crate::region::{Region, Set};
 use crate::ruleset::{ImportedRules, Part};
 use crate::text::shown;
-use policy::{LOOPBACK, LOOPBACK_NAME, MAPPED, PacketField, RuleCondition, State, Values};
+use policy::{MAPPED, PacketField, RuleCondition, State, Values, with_loopback};
 
 /// Conditions that must all hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -267,12 +267,10 @@ impl Interfaces {
     }
 
     /// The same, with the loopback interface of Linux, unless its name is bound to a port.
-    pub(crate) fn with_loopback(mut self) -> Self {
-        if self.names.iter().all(|(own, _)| own != LOOPBACK_NAME) {
-            self.names.insert(self.named, (LOOPBACK_NAME.to_owned(), LOOPBACK));
-            self.named += 1;
-        }
-        self
+    pub(crate) fn with_loopback(self) -> Self {
+        let names = with_loopback(&self.names).map(|(name, port)| (name.to_owned(), port));
+        let names: Vec<(String, u16)> = names.collect();
+        Self { named: names.len(), names, ..self }
     }
 
     /// Hands the names to the rules.

@@ -12,20 +12,21 @@ use tables::meter::{MAX_PERIOD, MeterSpec};
 /// Why what depends on earlier packets otherwise than by a rate is not asked by a program.
 pub(crate) const ONE_PACKET: &str = "a row of a table compares one packet";
 
-/// The parts of a second in which iptables keeps the time of a token (`XT_LIMIT_SCALE` of Linux).
-const PARTS: u64 = 10_000;
+/// The parts of a second in which iptables keeps the time of a token (the constant of this name in Linux).
+const XT_LIMIT_SCALE: u64 = 10_000;
 /// The longest tick of the clock of Linux in these parts.
 const TICK: u64 = 100;
-/// Below this time of a token in parts the parts of a tick matter in which Linux keeps it, at least 25,600 a
-/// second. From there on the difference is less than a part in 256; of multiples of `EXACT` there is none.
-const SHORTEST: u64 = 100;
+/// Linux keeps the time of a token in units of at most 1/25,600 s, whose length depends on its clock. Below
+/// this many parts that rounding matters, but for multiples of `EXACT`, where there is none; from there on
+/// the difference is less than a part in 256.
+const ROUNDED_BELOW: u64 = 100;
 const EXACT: u64 = 25;
 /// The longest time of a bucket in these parts: beyond it the 32 bits overflow in which Linux counts parts of
 /// its ticks, by the length of which the time differs. This one is that of 300 ticks a second, the shortest.
-const LONGEST: u64 = 111_848 * PARTS;
+const LONGEST: u64 = 111_848 * XT_LIMIT_SCALE;
 /// The times in parts from which on Linux divides before it multiplies, so that whole seconds remain: with
 /// 300 ticks a second, and with 100.
-const DIVIDED: [u64; 2] = [111_848, 167_772];
+const WHOLE_SECONDS_FROM: [u64; 2] = [111_848, 167_772];
 
 /// The bucket of `limit rate TOKENS/SECONDS burst BURST packets` of nft: a token comes less than a nanosecond
 /// later than in Linux.
@@ -42,12 +43,12 @@ pub(crate) fn of_nft(tokens: u64, seconds: u64, burst: u32, over: bool) -> Resul
 /// # Errors
 /// Why no meter has this rate.
 pub(crate) fn of_iptables(count: u64, seconds: u64, burst: u32) -> Result<RuleRate, Arc<str>> {
-    let parts = (PARTS * seconds).checked_div(count).unwrap_or_default();
+    let parts = (XT_LIMIT_SCALE * seconds).checked_div(count).unwrap_or_default();
     let full = parts * u64::from(burst);
     if burst > 0 && full < TICK {
         return Err("its bucket fills in less than a tick of the clock of Linux, of up to 10 ms".into());
     }
-    if parts < SHORTEST && !parts.is_multiple_of(EXACT) {
+    if parts < ROUNDED_BELOW && !parts.is_multiple_of(EXACT) {
         return Err(
             "Linux keeps so short a time of a token in parts of a tick, and their length depends on its \
                     clock"
@@ -63,8 +64,8 @@ pub(crate) fn of_iptables(count: u64, seconds: u64, burst: u32) -> Result<RuleRa
             "Linux counts whole seconds of longer times, and its bucket holds a part of a token then".into(),
         );
     };
-    if token / common_divisor(PARTS, token) <= MAX_PERIOD.into() {
-        bucket(PARTS, token, burst)
+    if token / common_divisor(XT_LIMIT_SCALE, token) <= MAX_PERIOD.into() {
+        bucket(XT_LIMIT_SCALE, token, burst)
     } else {
         bucket(count, seconds, burst)
     }
@@ -72,8 +73,8 @@ pub(crate) fn of_iptables(count: u64, seconds: u64, burst: u32) -> Result<RuleRa
 
 /// What Linux makes of a time in parts for iptables (`user2credits`).
 fn counted(parts: u64) -> Result<u64, Arc<str>> {
-    let [first, last] = DIVIDED;
-    match parts % PARTS {
+    let [first, last] = WHOLE_SECONDS_FROM;
+    match parts % XT_LIMIT_SCALE {
         rest if rest == 0 || parts <= first => Ok(parts),
         _ if parts <= last => {
             Err("whether Linux counts its time of 11 to 17 seconds in whole ones depends on its clock".into())

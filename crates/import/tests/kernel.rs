@@ -488,10 +488,10 @@ fn rulesets_of_nftables_are_read_as_the_kernel_means_them() {
     let Some(mut router) = Router::new(&["nft"]) else { return };
     let mut random = Random(seed());
     router.load("nft", &["-f", "-"], RULESET);
-    let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
+    let listed = router.listed();
     for family in [AddressFamily::V4, AddressFamily::V6] {
         let options = nft::ChainOptions { interfaces: ports(), family, ..nft::ChainOptions::default() };
-        let rules = nft::read(&listed.stdout, &options).expect("the ruleset can be kept");
+        let rules = nft::read(listed.as_bytes(), &options).expect("the ruleset can be kept");
         // Without connection tracking the kernel compares what later fragments have in the place of a header.
         let packets: Vec<Packet> = made(&mut random, 4000, family)
             .into_iter()
@@ -522,10 +522,9 @@ const HEADERS: &str = "table inet filter {
 ";
 
 /// Reads a ruleset as the kernel prints it.
-fn imported(router: &mut Router, family: AddressFamily) -> ImportedRules {
-    let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
+fn imported(router: &Router, family: AddressFamily) -> ImportedRules {
     let options = nft::ChainOptions { interfaces: ports(), family, ..nft::ChainOptions::default() };
-    nft::read(&listed.stdout, &options).expect("the ruleset can be kept")
+    nft::read(router.listed().as_bytes(), &options).expect("the ruleset can be kept")
 }
 
 #[test]
@@ -536,7 +535,7 @@ fn rules_that_leave_out_later_fragments_decide_about_them_as_the_kernel_does() {
     let fragments = "ip saddr 11.0.0.0/8 ip frag-off & 0x1fff != 0 accept\n        ip protocol 47";
     let text = text.replace("ip protocol 47", fragments);
     router.load("nft", &["-f", "-"], &text);
-    let rules = imported(&mut router, AddressFamily::V4);
+    let rules = imported(&router, AddressFamily::V4);
     let packets = made(&mut random, 4000, AddressFamily::V4);
     let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, ALL_PORTS)).collect();
     let later = packets.iter().zip(&wanted).filter(|(packet, _)| packet.is_later());
@@ -552,7 +551,7 @@ fn no_rule_about_a_header_fits_a_packet_that_ends_before_it() {
     let text = HEADERS.replace("GUARD ", "");
     router.load("nft", &["-f", "-"], &text);
     for family in [AddressFamily::V4, AddressFamily::V6] {
-        let rules = imported(&mut router, family);
+        let rules = imported(&router, family);
         let whole = made(&mut random, 2000, family).into_iter().filter(|packet| !packet.is_later());
         let packets: Vec<Packet> = whole.map(|packet| packet.cut(&mut random)).collect();
         let wanted: Vec<bool> = packets.iter().map(|packet| allows(&rules, packet, ALL_PORTS)).collect();

@@ -104,6 +104,11 @@ fn npf_is_written_with_the_name_of_its_loopback() {
     assert!(text.contains("on \"lo0\"") || text.contains("on lo0"), "{text}");
     let back = policy(&text, "npf");
     assert_eq!((passes(&back, LOOPBACK), passes(&back, 1)), (true, false), "{text}");
+    // Where that name means another port, NPF has none for the loopback interface.
+    let bound = |name: &str| Policy { interfaces: vec![(name.to_owned(), 4)], ..own.clone() };
+    assert_eq!(write_npf(&bound("lo1")), Ok(text));
+    let error = write_npf(&bound("lo0")).expect_err("its name is taken");
+    assert!(error.what.contains("an interface without a name"), "{error}");
 }
 
 #[test]
@@ -132,8 +137,8 @@ fn the_group_of_all_loopback_interfaces_of_pf_is_refused_where_another_one_is_bo
 }
 
 #[test]
-fn a_mark_has_bits_for_lo_only_where_a_connection_may_be_kept_there() {
-    let names: Vec<String> = (1..=8).map(|port| format!("e{port}")).collect();
+fn a_mark_has_bits_for_the_ports_where_a_connection_may_be_kept() {
+    let names: Vec<String> = (1..=9).map(|port| format!("e{port}")).collect();
     let bound: Vec<(&str, u16)> = names.iter().map(String::as_str).zip(1..).collect();
     let written = |rules: &str| {
         let text = format!("set state-policy if-bound\nblock in\n{rules}");
@@ -141,9 +146,21 @@ fn a_mark_has_bits_for_lo_only_where_a_connection_may_be_kept_there() {
         assert_eq!(read.refused, [], "{text}");
         write_nft(&read.policy)
     };
-    assert!(written("pass in on { e1 e8 } keep state\n").is_ok());
-    assert!(written("pass in on lo0 no state\npass in on e8 keep state\n").is_ok());
-    for rules in ["pass in keep state\n", "pass in on lo0 keep state\n", "pass in on ! e1 keep state\n"] {
+    for rules in [
+        "pass in on { e1 e9 } keep state\n",
+        "pass in on lo0 no state\npass in on e8 keep state\n",
+        "pass in on lo0 keep state\n",
+        "pass in on lo0 keep state\npass out on { e1 e2 e3 e4 e5 e6 e9 } keep state\n",
+        "pass in on { e1 e2 e3 e4 } keep state\npass out on { e5 e6 e7 e8 } keep state\n",
+    ] {
+        assert!(written(rules).is_ok(), "{rules}");
+    }
+    for rules in [
+        "pass in keep state\n",
+        "pass in on ! e1 keep state\n",
+        "pass in on lo0 keep state\npass out on { e1 e2 e3 e4 e5 e6 e7 e8 } keep state\n",
+        "pass in on { e1 e2 e3 e4 e5 } keep state\npass out on { e5 e6 e7 e8 e9 } keep state\n",
+    ] {
         let error = written(rules).expect_err(rules);
         assert!(error.what.contains("at more than 8 ports"), "{error}");
     }

@@ -6,15 +6,14 @@ mod asking;
 #[path = "policies_of_programs/texts.rs"]
 mod texts;
 
-use asking::{Buckets, COLUMNS, POINTS, counting, counts};
+use asking::{Buckets, COLUMNS, POINTS, counting, counts, probe, run_one};
 
-use exec::{BackendKind, Outputs, load};
+use exec::{BackendKind, load};
 use import::policies::{PolicyOptions, RULES_READER, read};
 use lang::ir::{Entry, Program};
 use lang::pipeline::{CompileOptions, Compiled, compile};
 use lang::policy_model::PolicyModel;
 use lang::policy_rows::{HookRows, of_rows};
-use packet::Batch;
 use policy::{
     AskedFamilies, HookPoint, Packet, PacketField, Path, Policy, Reject, Remembers, RuleAction, Step,
     Unreachable, difference, evaluate,
@@ -46,8 +45,7 @@ fn options() -> PolicyOptions {
 }
 
 /// A packet as its fields and its bytes.
-fn packet(random: &mut Random, point: usize) -> (Packet, Vec<u8>) {
-    let (mut packet, mut bytes) = (Packet::default(), vec![point as u8]);
+fn packet(random: &mut Random, point: HookPoint) -> (Packet, Vec<u8>) {
     let family = if random.below(5) == 0 { 6 } else { 4 };
     let proto = random.pick(&[6u128, 6, 6, 17, 17, 1, 58, 47]);
     let fragment = u128::from(random.below(8) == 0);
@@ -57,36 +55,31 @@ fn packet(random: &mut Random, point: usize) -> (Packet, Vec<u8>) {
         there |= if matches!((proto, family), (1, 4) | (58, 6)) { 2 } else { 0 };
         there |= if proto == 6 { 4 } else { 0 };
     }
-    bytes.extend(there.to_be_bytes());
-    for (field, ty, bit) in COLUMNS {
-        let value = match field {
-            PacketField::Family => family,
-            PacketField::Protocol => proto,
-            PacketField::LaterFragment => fragment,
-            PacketField::Source | PacketField::Destination if family == 6 => {
-                (0x2001_0db8 << 96) + u128::from(random.below(8))
-            }
-            PacketField::Source | PacketField::Destination => {
-                (0xffff << 32) + (10 << 24) + u128::from(random.below(8))
-            }
-            PacketField::IcmpType => random.pick(&[8, 0, 3, 128]),
-            PacketField::IcmpCode => u128::from(random.below(3)),
-            PacketField::TcpFlags => random.pick(&[2, 0x12, 0x10, 0x11, 4, 0xc2, 0x3f, 0]),
-            PacketField::Dscp | PacketField::Ecn | PacketField::TimeToLive => u128::from(random.below(4)),
-            PacketField::Length => u128::from(random.below(4) * 20),
-            PacketField::State | PacketField::OutState => u128::from(random.below(5)),
-            PacketField::InPort | PacketField::OutPort => 1 + u128::from(random.below(4)),
-            _ => u128::from(random.below(8)),
-        };
-        match ty {
-            "ip6" => bytes.extend(value.to_be_bytes()),
-            "u16" => bytes.extend((value as u16).to_be_bytes()),
-            _ => bytes.push(value as u8),
+    let values = COLUMNS.map(|(field, ..)| match field {
+        PacketField::Family => family,
+        PacketField::Protocol => proto,
+        PacketField::LaterFragment => fragment,
+        PacketField::Source | PacketField::Destination if family == 6 => {
+            (0x2001_0db8 << 96) + u128::from(random.below(8))
         }
-        // A value that is not there is handed over all the same.
-        packet = packet.with(field, bit.is_none_or(|bit| there & bit != 0).then_some(value));
-    }
-    (packet, bytes)
+        PacketField::Source | PacketField::Destination => {
+            (0xffff << 32) + (10 << 24) + u128::from(random.below(8))
+        }
+        PacketField::IcmpType => random.pick(&[8, 0, 3, 128]),
+        PacketField::IcmpCode => u128::from(random.below(3)),
+        PacketField::TcpFlags => random.pick(&[2, 0x12, 0x10, 0x11, 4, 0xc2, 0x3f, 0]),
+        PacketField::Dscp | PacketField::Ecn | PacketField::TimeToLive => u128::from(random.below(4)),
+        PacketField::Length => u128::from(random.below(4) * 20),
+        PacketField::State | PacketField::OutState => u128::from(random.below(5)),
+        PacketField::InPort | PacketField::OutPort => 1 + u128::from(random.below(4)),
+        _ => u128::from(random.below(8)),
+    });
+    let fields = COLUMNS.into_iter().zip(values);
+    let packet = fields.fold(Packet::default(), |packet, ((field, _, bit), value)| {
+        packet.with(field, bit.is_none_or(|bit| there & bit != 0).then_some(value))
+    });
+    // A value that is not there is handed over all the same.
+    (packet, probe(point, there, values))
 }
 
 fn reject_number(reject: Reject) -> usize {
@@ -225,23 +218,18 @@ fn compare(format: &str, text: fn(&mut Random) -> String, files: u64) -> (usize,
         let mut before = counts(backends[0].as_ref());
         let (buckets, mut now) = (RefCell::new(Buckets::of(&imported.policy)), 1_000);
         for number in 0..250 {
-            let point = number as usize % POINTS.len();
-            let (packet, mut bytes) = packet(&mut random, point);
+            let (point, word) = POINTS[number % POINTS.len()];
+            let (packet, bytes) = packet(&mut random, point);
             now +=
                 random.pick(&[1, 1_000, 9_000_000, 10_000_000, 333_000_000, 1_000_000_000, 20_000_000_000]);
             let remembered = |memory: usize| buckets.borrow_mut().asked(memory, now);
-            let wanted = expected(&before, &imported.policy, POINTS[point].0, &packet, &remembered);
-            let length = bytes.len() as u32;
-            bytes.resize(192, 0);
+            let wanted = expected(&before, &imported.policy, point, &packet, &remembered);
             for backend in &mut backends {
-                let mut batch = Batch::new();
-                batch.push(0, length, length, 1, now);
-                backend.run(&mut bytes, &mut batch, &mut Outputs::default());
+                run_one(backend.as_mut(), &bytes, now);
                 let are = counts(backend.as_ref());
                 assert!(
                     are == wanted,
-                    "seed {seed}, packet {number} at {}: {packet:?}\nit is {:?}\nshould be {:?}\n{text}",
-                    POINTS[point].1,
+                    "seed {seed}, packet {number} at {word}: {packet:?}\nit is {:?}\nshould be {:?}\n{text}",
                     changed(&before, &are),
                     changed(&before, &wanted)
                 );
@@ -540,7 +528,6 @@ fn a_limit_counts_on_each_way_into_its_chain() {
 -A x -m limit --limit 2/hour --limit-burst 3 -m length --length 44 -j ACCEPT
 COMMIT
 ";
-    let point = POINTS.iter().position(|(point, _)| *point == HookPoint::Forward).expect("it is asked");
     for (format, rules) in [("nft", &nft[..]), ("iptables", iptables)] {
         let imported = read(rules.as_bytes(), format, &options()).expect("it is of the format");
         assert_eq!(imported.refused, [], "{format}");
@@ -550,27 +537,14 @@ COMMIT
             let mut backend = load(program, kind, 5, 1).expect("it loads");
             // A packet of 60 bytes takes two tokens of three, one on each way.
             let passed = [60, 44, 44].map(|length| {
-                let mut bytes = vec![point as u8, 0, 0];
-                for (field, ty, _) in COLUMNS {
-                    let value: u128 = match field {
-                        PacketField::Family => 4,
-                        PacketField::Protocol => 47,
-                        PacketField::Length => length,
-                        _ => 1,
-                    };
-                    let wide = match ty {
-                        "ip6" => 16,
-                        "u16" => 2,
-                        _ => 1,
-                    };
-                    bytes.extend(&value.to_be_bytes()[16 - wide..]);
-                }
-                let length = bytes.len() as u32;
-                bytes.resize(192, 0);
+                let values = COLUMNS.map(|(field, ..)| match field {
+                    PacketField::Family => 4,
+                    PacketField::Protocol => 47,
+                    PacketField::Length => length,
+                    _ => 1,
+                });
                 let before = counts(backend.as_ref())[0][0];
-                let mut batch = Batch::new();
-                batch.push(0, length, length, 1, 1_000);
-                backend.run(&mut bytes, &mut batch, &mut Outputs::default());
+                run_one(backend.as_mut(), &probe(HookPoint::Forward, 0, values), 1_000);
                 counts(backend.as_ref())[0][0] > before
             });
             assert_eq!(passed, [false, true, false], "{format} {kind:?}");

@@ -4,8 +4,8 @@ use lang::ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, Compiled, compile};
 use lang::rules_file::{ReadRules, RulesFileOptions, RulesFileReader, RulesRead};
 use policy::{
-    Hook, HookPoint, MatchOrder, Memory, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup, RulePlace,
-    RuleRate,
+    Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, RuleAction, RuleCondition,
+    RuleGroup, RulePlace, RuleRate, Values,
 };
 use std::sync::Arc;
 
@@ -62,6 +62,19 @@ fn what_grows_through_jumps_has_a_limit() {
     assert_eq!(work, ["E0556 the rules of this policy become too many when they are written out"]);
     assert_eq!(errors(&policy("", &deep(63))), none);
     assert_eq!(errors(&policy("", &deep(64))), ["E0557 jumps lead deeper than 64 groups"]);
+}
+
+#[test]
+fn a_limit_that_counts_what_its_rule_matches_compares_nothing_again() {
+    let ports: Vec<String> = (1..=700).map(|at| (at * 2).to_string()).collect();
+    let group = |rules: usize| {
+        let rules = vec!["limit 1/s burst 1 pass dport 1"; rules].join("\n");
+        policy("", &format!("group first {{ jump g dport {} }}\ngroup g {{\n{rules}\n}}", ports.join(" | ")))
+    };
+    // 700 ports are compared with each rule once.
+    assert_eq!(errors(&group(1_400)), Vec::<String>::new());
+    let beyond = errors(&group(1_430));
+    assert_eq!(beyond, ["E0556 the rules of this policy become too many when they are written out"]);
 }
 
 #[test]
@@ -197,4 +210,52 @@ fn a_limit_of_a_file_is_asked_once_by_itself_where_the_first_rule_decides() {
         |text, options| Ok(read_with_a_limit(text, options, MatchOrder::First, All(Vec::new())));
     assert_eq!(told_of(none, 1), Vec::<String>::new());
     assert_eq!(told_of(none, 7), ["E0575 their number must be the same for all ports"]);
+}
+
+/// A group of so many rules with a limit behind a port, to which packets for 700 other ports come.
+fn read_with_limits(rules: usize) -> RulesRead {
+    let place = RulePlace { line: 1, column: 1 };
+    let to = |ports: Vec<Values>| RuleCondition::Holds(PacketField::DestinationPort, ports);
+    let rule = |condition, action| PolicyRule {
+        place,
+        text: "limit".into(),
+        condition,
+        action,
+        decides_at_once: false,
+        log: false,
+        count: false,
+    };
+    let limited = |memory| {
+        let all = vec![to(vec![Values::exact(1)]), RuleCondition::Remembered(memory)];
+        rule(RuleCondition::All(all), RuleAction::Pass)
+    };
+    let rate = RuleRate { tokens: 1, seconds: 1, burst: 5, over: false };
+    let jump = rule(to((1..=700).map(|at| Values::exact(2 * at)).collect()), RuleAction::Jump(1));
+    let groups = [vec![jump], (0..rules).map(limited).collect()];
+    let policy = Policy {
+        hooks: vec![Hook { point: HookPoint::Forward, group: 0, default: RuleAction::Block, place }],
+        groups: groups.map(|rules| RuleGroup { name: "a".into(), order: MatchOrder::First, rules }).into(),
+        memories: vec![Memory { place, text: "limit".into(), rate: Ok(rate) }; rules],
+        ..Policy::default()
+    };
+    RulesRead { policy, skipped_title: false }
+}
+
+#[test]
+fn a_limit_at_the_end_of_a_rule_of_a_file_compares_nothing_again() {
+    assert_eq!(told_of(|_, _| Ok(read_with_limits(1_400)), 1), Vec::<String>::new());
+    let beyond = told_of(|_, _| Ok(read_with_limits(1_430)), 1);
+    assert!(beyond.len() == 1 && beyond[0].starts_with("E0556"), "{beyond:?}");
+}
+
+#[test]
+fn no_interface_of_a_file_is_bound_to_the_port_of_the_loopback_interface() {
+    let read: ReadRules = |_, _| Ok(read_with_limits(1));
+    assert_eq!(told_of(read, 65_534), Vec::<String>::new());
+    assert_eq!(told_of(read, 65_535), ["E0535 in policies it stands for `lo`"]);
+    let never: ReadRules = |_, options| {
+        assert_ne!(options.interfaces.first().map(|(_, port)| *port), Some(65_535));
+        Ok(read_with_limits(1))
+    };
+    told_of(never, 65_535);
 }

@@ -60,7 +60,7 @@ pub use findings::{PolicyFindings, findings};
 pub use limits::{DEEPEST_JUMPS, MOST_NODES, MOST_RULES, MOST_STEPS};
 pub use model::{
     AskedFamilies, Hook, HookPoint, LOOPBACK, LOOPBACK_NAME, MatchOrder, Memory, Path, Policy, PolicyRule,
-    Reject, Remembers, RuleAction, RuleCondition, RuleGroup, RulePlace, RuleRate, Unreachable,
+    Reject, Remembers, RuleAction, RuleCondition, RuleGroup, RulePlace, RuleRate, Unreachable, with_loopback,
 };
 pub use order::{OpposedLines, OpposedPairs, OrderFindings, RedundantLine};
 pub use packet_space::WitnessPacket;

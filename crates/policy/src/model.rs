@@ -12,6 +12,13 @@ pub const LOOPBACK: u16 = u16::MAX;
 /// The name under which packets are described that go by [`LOOPBACK`].
 pub const LOOPBACK_NAME: &str = "lo";
 
+/// These names of ports, with [`LOOPBACK_NAME`] for [`LOOPBACK`], unless that name is bound.
+pub fn with_loopback(names: &[(String, u16)]) -> impl Iterator<Item = (&str, u16)> {
+    let is_free = names.iter().all(|(name, _)| name != LOOPBACK_NAME);
+    let loopback = is_free.then_some((LOOPBACK_NAME, LOOPBACK));
+    names.iter().map(|(name, port)| (name.as_str(), *port)).chain(loopback)
+}
+
 /// What a file, or a declaration of a program, says about packets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {

@@ -12,7 +12,7 @@
 use crate::diagram_description::PacketBox;
 use crate::field::{Packet, PacketField, State, Values};
 use crate::header_fields;
-use crate::model::{LOOPBACK, LOOPBACK_NAME, Path, RuleCondition};
+use crate::model::{Path, RuleCondition, with_loopback};
 use crate::packet_space::WitnessPacket;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -101,8 +101,8 @@ pub fn read_packets(text: &str, interfaces: &[(String, u16)]) -> Result<Describe
             ("from", "gateway") => path = Path::FromGateway,
             ("in" | "out", name) => {
                 let field = if word == "in" { PacketField::InPort } else { PacketField::OutPort };
-                let bound = interfaces.iter().find(|(own, _)| own == name).map(|(_, port)| *port);
-                let bound = bound.or((name == LOOPBACK_NAME).then_some(LOOPBACK)).map(u128::from);
+                let bound = with_loopback(interfaces).find(|(own, _)| *own == name);
+                let bound = bound.map(|(_, port)| u128::from(port));
                 let number = name.parse().ok().filter(|number| (1..=field.most()).contains(number));
                 let Some(port) = bound.or(number) else {
                     return Err(format!("`{name}` is no port: write its number, or bind the name to one"));
@@ -272,10 +272,8 @@ fn flags(number: u128) -> String {
 }
 
 fn port(number: u128, interfaces: &[(String, u16)]) -> String {
-    let named = interfaces.iter().find(|(_, port)| u128::from(*port) == number);
-    let named = named.map(|(name, _)| name.as_str());
-    let loopback = number == u128::from(LOOPBACK) && interfaces.iter().all(|(name, _)| name != LOOPBACK_NAME);
-    named.or(loopback.then_some(LOOPBACK_NAME)).map_or_else(|| number.to_string(), str::to_owned)
+    let named = with_loopback(interfaces).find(|(_, port)| u128::from(*port) == number);
+    named.map_or_else(|| number.to_string(), |(name, _)| name.to_owned())
 }
 
 /// One packet as a line that [`read_packets`] reads.

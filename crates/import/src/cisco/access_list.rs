@@ -13,7 +13,7 @@
 //! is refused.
 
 use super::entry::{Entry, entry};
-use super::list::{LARGEST, List, is_extended};
+use super::list::{List, is_extended};
 use super::object_group::ObjectGroups;
 use super::texts::commands;
 use crate::ImportError;
@@ -213,8 +213,6 @@ const LINES: [&str; 4] = ["permit", "deny", "evaluate", "dynamic"];
 const NO_LIST: &str = "put it behind the line `ip access-list standard|extended NAME` of its list";
 
 const SHAPE: &str = "a line is written `access-list NUMBER permit|deny …`";
-/// The distance of the numbers of lines that IOS gives by itself.
-const STEP: u64 = 10;
 
 struct Lists {
     lenient: bool,
@@ -229,6 +227,42 @@ struct Lists {
 }
 
 impl Lists {
+    /// `access-list NUMBER …`: a line of a list. Those of other protocols are passed over.
+    fn numbered_list(&mut self, line: Line<'_>, words: &[Word<'_>]) -> Result<(), ImportError> {
+        let Some((name, rest)) = words.split_first() else {
+            self.note_unclear(line.error_at_end("the number of the list is missing", SHAPE));
+            return Ok(());
+        };
+        match self.numbered(*name) {
+            Ok(Some(list)) => self.entry(list, line, None, rest)?,
+            Ok(None) => {}
+            Err(error) => self.note_unclear(error),
+        }
+        Ok(())
+    }
+
+    /// `ip access-list …`: where the lines behind it stand.
+    fn named_list(&mut self, line: Line<'_>, words: &[Word<'_>]) -> Mode {
+        match words.first().map_or("", |word| word.text) {
+            setting if SETTINGS.contains(&setting) => Mode::Elsewhere,
+            "resequence" => {
+                if let Err(error) = self.resequence(line, words) {
+                    self.note_unclear(error);
+                }
+                Mode::Elsewhere
+            }
+            // Asked by `cts role-based`.
+            "role-based" => Mode::OtherList,
+            _ => match self.named(line, words) {
+                Ok(list) => Mode::List(list),
+                Err(error) => {
+                    self.note_unclear(error);
+                    Mode::OtherList
+                }
+            },
+        }
+    }
+
     /// The list of a number; none for lists of other protocols.
     fn numbered(&mut self, name: Word<'_>) -> Result<Option<usize>, ImportError> {
         Ok(is_extended(name)?.map(|extended| self.list(name.text, extended, name.line)))
@@ -291,37 +325,10 @@ impl Lists {
             ("end" | "exit", "") => Ok(Mode::Elsewhere),
             ("access-list", setting) if SETTINGS.contains(&setting) => Ok(Mode::Elsewhere),
             ("access-list", _) => {
-                let Some((name, rest)) = rest.split_first() else {
-                    let missing = line.error_at_end("the number of the list is missing", SHAPE);
-                    return Ok(self.unclear(missing));
-                };
-                match self.numbered(*name) {
-                    Ok(Some(list)) => self.entry(list, line, None, rest)?,
-                    Ok(None) => {}
-                    Err(error) => return Ok(self.unclear(error)),
-                }
+                self.numbered_list(line, rest)?;
                 Ok(Mode::Elsewhere)
             }
-            ("ip", "access-list") if rest.get(1).is_some_and(|word| SETTINGS.contains(&word.text)) => {
-                Ok(Mode::Elsewhere)
-            }
-            ("ip", "access-list") if rest.get(1).is_some_and(|word| word.text == "resequence") => {
-                match self.resequence(line, &rest[1..]) {
-                    Ok(()) => Ok(Mode::Elsewhere),
-                    Err(error) => Ok(self.unclear(error)),
-                }
-            }
-            // Asked by `cts role-based`.
-            ("ip", "access-list") if rest.get(1).is_some_and(|word| word.text == "role-based") => {
-                Ok(Mode::OtherList)
-            }
-            ("ip", "access-list") => match self.named(line, &rest[1..]) {
-                Ok(list) => Ok(Mode::List(list)),
-                Err(error) => {
-                    self.unclear(error);
-                    Ok(Mode::OtherList)
-                }
-            },
+            ("ip", "access-list") => Ok(self.named_list(line, &rest[1..])),
             ("interface", _) => Ok(self.interface(rest)),
             ("ip", "access-group") => {
                 self.access_group(mode, line, words, false);
@@ -335,14 +342,17 @@ impl Lists {
             ("no" | "default", _) => self.taken_away(mode, line, first, rest),
             _ if OTHER_LISTS.iter().any(|start| start[..] == [&*command, &*second]) => Ok(Mode::OtherList),
             ("ip", short) if is_short(short, "access-list") => {
-                self.unclear(shortened(&rest[0], "access-list"));
+                self.note_unclear(shortened(&rest[0], "access-list"));
                 Ok(Mode::OtherList)
             }
             ("ip", short) if is_short(short, "access-group") => {
                 self.refuse(shortened(&rest[0], "access-group"));
                 Ok(mode)
             }
-            (short, _) if is_short(short, "access-list") => Ok(self.unclear(shortened(first, "access-list"))),
+            (short, _) if is_short(short, "access-list") => {
+                self.note_unclear(shortened(first, "access-list"));
+                Ok(Mode::Elsewhere)
+            }
             (short, _) if is_short(short, "interface") => {
                 self.refuse(shortened(first, "interface"));
                 Ok(self.interface(rest))
@@ -365,7 +375,7 @@ impl Lists {
                         if is_entry && !matches!(word, "remark" | "dynamic") =>
                     {
                         let what = format!("`{}` stands in no list", shown(first.text));
-                        self.unclear(first.error(what, NO_LIST));
+                        self.note_unclear(first.error(what, NO_LIST));
                         Ok(mode)
                     }
                     Mode::Interface(interface, false) => Ok(Mode::Interface(interface, indented)),
@@ -412,9 +422,8 @@ impl Lists {
     }
 
     /// Keeps a line of which it is not known what it means for lists.
-    fn unclear(&mut self, error: ImportError) -> Mode {
+    fn note_unclear(&mut self, error: ImportError) {
         self.configuration.unclear.push(error);
-        Mode::Elsewhere
     }
 
     /// Keeps what is wrong outside of lists: lists do not depend on it.
@@ -439,10 +448,12 @@ impl Lists {
         };
         match words[..] {
             ["ip", short, ..] if is_short(short, "access-list") => {
-                return Ok(self.unclear(shortened(&rest[1], "access-list")));
+                self.note_unclear(shortened(&rest[1], "access-list"));
+                return Ok(Mode::Elsewhere);
             }
             [short, ..] if is_short(short, "access-list") => {
-                return Ok(self.unclear(shortened(&rest[0], "access-list")));
+                self.note_unclear(shortened(&rest[0], "access-list"));
+                return Ok(Mode::Elsewhere);
             }
             ["ip", short, ..] if is_short(short, "access-group") => {
                 self.refuse(shortened(&rest[1], "access-group"));
@@ -478,7 +489,7 @@ impl Lists {
                 taken.or_else(|error| self.refuse_in(list, error)).map(|()| mode)
             }
             _ => {
-                self.unclear(unclear());
+                self.note_unclear(unclear());
                 Ok(mode)
             }
         }
@@ -495,9 +506,7 @@ impl Lists {
         let own = &mut self.configuration.lists[list];
         let missing = || first.error("no line above is the one that is taken away", "remove this line");
         let number = match rest {
-            [number] if number.text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                number.number(LARGEST, "number of a line")?
-            }
+            [number] if number.text.bytes().all(|byte| byte.is_ascii_digit()) => own.number(*number)?,
             [first, ..] if first.text == "remark" => return Ok(()),
             _ => {
                 let entry = entry(line, rest, own.extended, &self.groups)?.ok_or_else(missing)?;
@@ -524,17 +533,16 @@ impl Lists {
     ) -> Result<(), ImportError> {
         let own = &mut self.configuration.lists[list];
         let entered = entry(line, words, own.extended, &self.groups).and_then(|entry| {
-            let place = match number {
-                Some(number) => number.number(LARGEST, "number of a line")?,
-                None => own.last().saturating_add(STEP),
-            };
+            let place = number.map(|number| own.number(number).map(|place| (number, place))).transpose()?;
             let Some(entry) = entry else { return Ok(()) };
-            if let (Some(number), true) = (number, own.has(place)) {
-                return Err(
-                    number.error(format!("the list has a line {place} already"), "number each line once")
-                );
+            match place {
+                Some((number, place)) if own.has(place) => {
+                    let what = format!("the list has a line {place} already");
+                    return Err(number.error(what, "number each line once"));
+                }
+                Some((_, place)) => own.insert(place, entry),
+                None => own.push(entry),
             }
-            own.insert(place, entry);
             Ok(())
         });
         entered.or_else(|error| self.refuse_in(list, error))

@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 /// The largest number of a line of a list.
-pub(super) const LARGEST: u64 = i32::MAX as u64;
+const LARGEST: u64 = i32::MAX as u64;
+
+/// The distance of the numbers of lines that IOS gives by itself.
+const STEP: u64 = 10;
 
 /// Whether the list of a number is an extended one; `None` for lists of other protocols.
 ///
@@ -39,6 +42,8 @@ pub(crate) struct List {
     entries: BTreeMap<u64, Entry>,
     /// The numbers of lines by the hash of what they say.
     numbers: HashMap<u64, BTreeSet<u64>>,
+    /// The number behind which it is not known which numbers lines have, since a line is refused.
+    known_to: Option<u64>,
     hasher: RandomState,
 }
 
@@ -46,7 +51,7 @@ impl List {
     /// A list without lines that starts on this one.
     pub(super) fn new(name: String, extended: bool, line: u32) -> Self {
         let (refused, entries, numbers) = (Vec::new(), BTreeMap::new(), HashMap::new());
-        Self { name, extended, line, refused, entries, numbers, hasher: RandomState::new() }
+        Self { name, extended, line, refused, entries, numbers, known_to: None, hasher: RandomState::new() }
     }
 
     /// The lines in their order.
@@ -66,8 +71,17 @@ impl List {
         self.entries.contains_key(&number)
     }
 
+    /// The number of a line that a word says.
+    ///
+    /// # Errors
+    /// A word that is no number of a line, or one of which it is not known which line has it.
+    pub(super) fn number(&self, word: Word<'_>) -> Result<u64, ImportError> {
+        let number = word.number(LARGEST, "number of a line")?;
+        if self.known_to.is_some_and(|known| number > known) { Err(unknown(word)) } else { Ok(number) }
+    }
+
     /// The largest number of a line, or 0.
-    pub(super) fn last(&self) -> u64 {
+    fn last(&self) -> u64 {
         self.entries.last_key_value().map_or(0, |(last, _)| *last)
     }
 
@@ -75,6 +89,15 @@ impl List {
     pub(super) fn same(&self, entry: &Entry) -> Option<u64> {
         let numbers = self.numbers.get(&self.hash(entry))?;
         numbers.iter().copied().find(|number| self.entries.get(number).is_some_and(|own| own.is_same(entry)))
+    }
+
+    /// Adds a line behind all others. IOS numbers it by the line before it, which may be a refused one.
+    pub(super) fn push(&mut self, entry: Entry) {
+        let last = self.last();
+        if !self.refused.is_empty() {
+            self.known_to.get_or_insert(last);
+        }
+        self.insert(last.saturating_add(STEP), entry);
     }
 
     /// Adds a line under a number that no line has.
@@ -96,11 +119,17 @@ impl List {
     /// Gives the lines numbers from the first one on, in their order.
     ///
     /// # Errors
-    /// Words that are no numbers, and numbers that lines cannot have.
+    /// Words that are no numbers, and numbers that lines cannot have; a refused line, as it is not known
+    /// whether that one gets a number, too. It is then known of no line which number it has.
     pub(super) fn resequence(&mut self, first: Word<'_>, step: Word<'_>) -> Result<(), ImportError> {
         let (first_number, step_number) =
             (first.number(LARGEST, "number of a line")?, step.number(LARGEST, "number of a line")?);
-        let last = first_number + step_number.saturating_mul(self.len() as u64);
+        if !self.refused.is_empty() {
+            self.known_to = Some(0);
+            return Err(unknown(first));
+        }
+        let behind_first = (self.len() as u64).saturating_sub(1);
+        let last = step_number.saturating_mul(behind_first).saturating_add(first_number);
         if first_number == 0 || step_number == 0 || last > LARGEST {
             return Err(first.error("the lines have no such numbers", format!("numbers are 1 to {LARGEST}")));
         }
@@ -116,11 +145,18 @@ impl List {
         self.entries.clear();
         self.numbers.clear();
         self.refused.clear();
+        self.known_to = None;
     }
 
     fn hash(&self, entry: &Entry) -> u64 {
         self.hasher.hash_one((entry.allow, &entry.packets))
     }
+}
+
+/// The error that it is not known which line has a number.
+fn unknown(number: Word<'_>) -> ImportError {
+    let what = "the list has a refused line, so that it is not known which line has which number";
+    number.error(what, "mend the refused line, or write the list as it is to be, without numbers")
 }
 
 #[cfg(test)]

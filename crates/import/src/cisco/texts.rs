@@ -7,7 +7,8 @@
 //! ^C
 //! macro name uplink                     a macro ends with a line `@`
 //! @
-//! certificate ca 01                     a certificate ends with `quit`, unless its line names a file
+//! certificate ca 01                     a certificate is lines of hexadecimal digits up to `quit`, unless its
+//!                                       line names a file
 //!   30820241 308201AA A0030201
 //!   quit
 //! ```
@@ -39,14 +40,18 @@ const BEFORE_TEXTS_OR_FILES: [&str; 2] =
 /// Commands behind which lines without delimiters follow.
 const BEFORE_LINES: [&str; 1] = ["macro name"];
 
-/// A character that is printed as two.
-const PRINTED: &str = "^C";
+/// ETX (Ctrl-C), as IOS prints it.
+const PRINTED_ETX: &str = "^C";
+/// The same, as a file may hold it.
+const ETX: char = '\u{3}';
 
 /// What ends a text.
 enum End<'a> {
     Delimiter(&'a str),
-    /// A line that holds nothing else.
-    Line(&'a str),
+    /// A line `@`.
+    Macro,
+    /// A line `quit`, behind lines of hexadecimal digits alone.
+    Certificate,
 }
 
 /// The lines of a configuration without those of texts. The line in which a text begins is kept.
@@ -57,10 +62,14 @@ pub(super) fn commands(text: &[u8]) -> Result<Vec<Line<'_>>, ImportError> {
     let mut commands = Vec::new();
     let mut open: Option<(End<'_>, ImportError)> = None;
     for line in lines(text)? {
-        if let Some((end, _)) = &open {
-            let ends = match end {
-                End::Delimiter(delimiter) => is_end(delimiter, line.text, line)?,
-                End::Line(whole) => line.text.trim() == *whole,
+        if let Some((end, unfinished)) = &open {
+            let ends = match (end, line.text.trim()) {
+                (End::Delimiter(delimiter), _) => is_end(delimiter, line.text, line)?,
+                (End::Macro, text) => text == "@",
+                (End::Certificate, "quit") => true,
+                (End::Certificate, _) if is_hexadecimal(line) => false,
+                // A command, which is not to be passed over.
+                (End::Certificate, _) => return Err(unfinished.clone()),
             };
             if ends {
                 open = None;
@@ -80,14 +89,14 @@ pub(super) fn commands(text: &[u8]) -> Result<Vec<Line<'_>>, ImportError> {
 fn begun(line: Line<'_>) -> Result<Option<(End<'_>, ImportError)>, ImportError> {
     let words: Vec<Word<'_>> = line.words().collect();
     let Some(first) = words.first().filter(|first| !first.text.starts_with('!')) else { return Ok(None) };
-    let unfinished =
-        || first.error("the text that begins here does not end", "end it with the delimiter that begins it");
+    let unfinished = |advice: &str| first.error("the text that begins here does not end", advice);
     let begins = |commands: &[&str]| commands.iter().find_map(|command| begins(&words, command));
     if begins(&BEFORE_LINES) == Some(Begins::Whole(2)) {
-        return Ok(Some((End::Line("@"), unfinished())));
+        return Ok(Some((End::Macro, unfinished("end it with a line `@`"))));
     }
     if first.text.eq_ignore_ascii_case("certificate") && !line.text.contains(':') {
-        return Ok(Some((End::Line("quit"), unfinished())));
+        let advice = "end it with a line `quit` behind lines of hexadecimal digits, or remove it";
+        return Ok(Some((End::Certificate, unfinished(advice))));
     }
     let behind = match begins(&BEFORE_TEXTS) {
         Some(Begins::Whole(length)) => {
@@ -99,7 +108,7 @@ fn begun(line: Line<'_>) -> Result<Option<(End<'_>, ImportError)>, ImportError> 
             let is_banner = "banner".starts_with(&first.text.to_ascii_lowercase());
             let short = [begun, begins(&BEFORE_LINES)].contains(&Some(Begins::Shortened));
             let other = begins(&BEFORE_TEXTS_OR_FILES).is_some() && words.len() > 4;
-            let printed = line.text.contains(PRINTED_ALONE) || line.text.contains(PRINTED);
+            let printed = line.text.contains(ETX) || line.text.contains(PRINTED_ETX);
             let printed = printed && !is_free(&words);
             if is_banner || short || other || printed {
                 let what = format!("`{}` may begin a text", shown(line.text.trim()));
@@ -111,10 +120,11 @@ fn begun(line: Line<'_>) -> Result<Option<(End<'_>, ImportError)>, ImportError> 
         }
     };
     let first_length = behind.chars().next().map_or(0, char::len_utf8);
-    let length = if behind.starts_with(PRINTED) { PRINTED.len() } else { first_length };
+    let length = if behind.starts_with(PRINTED_ETX) { PRINTED_ETX.len() } else { first_length };
     let (delimiter, rest) = behind.split_at(length);
     let ends = is_end(delimiter, rest, line)?;
-    Ok((!ends).then(|| (End::Delimiter(delimiter), unfinished())))
+    let advice = "end it with the delimiter that begins it";
+    Ok((!ends).then(|| (End::Delimiter(delimiter), unfinished(advice))))
 }
 
 /// How a line begins with a command.
@@ -152,13 +162,15 @@ fn is_free(words: &[Word<'_>]) -> bool {
         .is_some_and(|word| ["remark", "description"].iter().any(|own| word.text.eq_ignore_ascii_case(own)))
 }
 
-/// The character that is printed as two, as a file may hold it.
-const PRINTED_ALONE: char = '\u{3}';
+/// Whether a line has no word but hexadecimal numbers.
+fn is_hexadecimal(line: Line<'_>) -> bool {
+    line.words().all(|word| word.text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
 
 /// Whether a text ends in a line.
 fn is_end(delimiter: &str, text: &str, line: Line<'_>) -> Result<bool, ImportError> {
     let end = text.find(delimiter);
-    if delimiter == PRINTED && text[..end.unwrap_or(text.len())].contains('^') {
+    if delimiter == PRINTED_ETX && text[..end.unwrap_or(text.len())].contains('^') {
         let what = "a `^` stands in a text that begins with `^C`, so that its end is not certain";
         return Err(ImportError::new(line.number, 1, what, "take the `^` out of the text"));
     }

@@ -24,9 +24,15 @@ pub(super) fn rate(options: &OptionValues<'_>, rule: &Reading<'_, '_>) -> Result
             "Linux asks a match that is named before it first: write the options of that one in front".into(),
         );
     }
-    let (count, seconds) = options.value("--limit").and_then(packets_in_time).unwrap_or((3, 3_600));
-    let burst = options.value("--limit-burst").and_then(parse_number).unwrap_or(5);
-    rates::of_iptables(count, seconds, u32::try_from(burst).unwrap_or(u32::MAX))
+    let (count, seconds) = match options.value("--limit") {
+        Some(text) => packets_in_time(text).ok_or("its rate is no number of packets in a time")?,
+        None => (3, 3_600),
+    };
+    let burst = match options.value("--limit-burst") {
+        Some(text) => parse_number(text).and_then(|burst| u32::try_from(burst).ok()),
+        None => Some(5),
+    };
+    rates::of_iptables(count, seconds, burst.ok_or("its burst is no number of packets")?)
 }
 
 /// Whether a word is an option about the header of IP or interfaces, which Linux looks at before all matches.

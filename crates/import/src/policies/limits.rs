@@ -19,5 +19,8 @@ pub(crate) const DEEPEST_CHAINS: usize = 16;
 /// The most rules of a written ruleset of nftables.
 pub(crate) const MOST_WRITTEN_RULES: usize = 250_000;
 
+/// The most rules that are looked at, again for each port, to find the ports at which any keeps connections.
+pub(crate) const MOST_RULES_LOOKED_AT: usize = 4_000_000;
+
 /// The most values that the rules of a written ruleset of nftables hold, those of a set counted in each rule.
 pub(crate) const MOST_WRITTEN_VALUES: usize = 1_000_000;

@@ -179,8 +179,7 @@ fn agrees(name: &str, mut carried: Carried) -> Option<Carried> {
         // There is such a setting where connections are followed.
         let told = router.run("sh", &["-e"], strict).expect("sh runs");
         assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-        let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
-        let rules = String::from_utf8(listed.stdout).expect("nft prints text");
+        let rules = router.listed();
         for family in [AddressFamily::V4, AddressFamily::V6] {
             let decider = || {
                 let (mut firewall, mut now) = (firewall(name, &rules), 0);

@@ -2,19 +2,18 @@
 //! rulesets of nftables and dumps of iptables, with limits at every place of a rule, in jumps and at several
 //! hooks; and buckets that fill while time goes by.
 
-use super::asking::{Buckets, COLUMNS, POINTS, counting, counts};
+use super::asking::{Buckets, COLUMNS, counting, counts, probe, run_one};
 use super::dumps::options;
 use super::packets::Piece;
 use super::random::Random;
 use super::router::Router;
 use super::rulesets::{loaded, some_rules};
 use super::{Packet, made, rounds, seed};
-use exec::{Backend, BackendKind, Outputs, load};
+use exec::{Backend, BackendKind, load};
 use import::address::AddressFamily;
 use import::policies::{RULES_READER, read};
 use lang::pipeline::{CompileOptions, compile};
-use packet::Batch;
-use policy::{HookPoint, Path, Policy, RuleAction, RuleRate, evaluate};
+use policy::{HookPoint, PacketField, Path, Policy, RuleAction, RuleRate, evaluate};
 use std::cell::RefCell;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -140,27 +139,12 @@ fn program(format: &str, rules: &str) -> Box<dyn Backend> {
 
 /// Whether a program lets a packet pass all hooks on its way.
 fn lets_pass(program: &mut dyn Backend, packet: &policy::Packet) -> bool {
+    let has = |(field, _, bit): (PacketField, &str, Option<u16>)| bit.filter(|_| packet.get(field).is_some());
+    let there = COLUMNS.into_iter().filter_map(has).fold(0, |all, bit| all | bit);
+    let values = COLUMNS.map(|(field, ..)| packet.get(field).unwrap_or_default());
     [HookPoint::In, HookPoint::Forward, HookPoint::Out].into_iter().all(|point| {
-        let at = POINTS.iter().position(|(own, _)| *own == point).expect("it is asked");
-        let (mut there, mut values) = (0u16, Vec::new());
-        for (field, ty, bit) in COLUMNS {
-            let value = packet.get(field);
-            there |= bit.filter(|_| value.is_some()).unwrap_or_default();
-            let value = value.unwrap_or_default().to_be_bytes();
-            let bytes = match ty {
-                "ip6" => 16,
-                "u16" => 2,
-                _ => 1,
-            };
-            values.extend(&value[16 - bytes..]);
-        }
-        let mut bytes = [&[at as u8][..], &there.to_be_bytes(), &values].concat();
-        let length = bytes.len() as u32;
-        bytes.resize(192, 0);
         let before: u64 = counts(program)[0][..2].iter().sum();
-        let mut batch = Batch::new();
-        batch.push(0, length, length, 1, 1_000);
-        program.run(&mut bytes, &mut batch, &mut Outputs::default());
+        run_one(program, &probe(point, there, values), 1_000);
         counts(program)[0][..2].iter().sum::<u64>() > before
     })
 }
@@ -174,6 +158,12 @@ fn passing(policy: &Policy, packets: &[Packet]) -> Vec<bool> {
         matches!(said.action, RuleAction::Pass | RuleAction::Keep)
     };
     packets.iter().map(passes).collect()
+}
+
+/// Takes the rules of iptables away that the dumps of these tests load.
+fn clear(router: &mut Router) {
+    let nothing = "*mangle\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n";
+    router.load("iptables-legacy-restore", &[], nothing);
 }
 
 /// Sends packets through Linux with these rules, and compares; gives how many pass.
@@ -202,6 +192,7 @@ fn agree(
         load(router);
         let passed = router.passes_once(&packets);
         let Some(at) = (0..packets.len()).find(|&at| passed[at] != wanted[at]) else {
+            router.judged.packets += packets.len();
             return wanted.iter().filter(|passes| **passes).count();
         };
         differ.push(format!("packet {at}, wanted {}: {:?}", wanted[at], packets[at]));
@@ -216,8 +207,7 @@ fn rulesets_and_dumps_with_limits_count_as_linux_does() {
     let (mut count, mut passed) = (0, 0);
     for _ in 0..rounds() {
         let text = loaded(&mut router, &ruleset(&mut random));
-        let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
-        let rules = String::from_utf8(listed.stdout).expect("nft prints text");
+        let rules = router.listed();
         for family in [AddressFamily::V4, AddressFamily::V6] {
             let load = |router: &mut Router| router.try_load(&text).expect("nft has taken it before");
             passed += agree(&mut router, ("nft", &rules), &load, &mut random, family);
@@ -226,11 +216,7 @@ fn rulesets_and_dumps_with_limits_count_as_linux_does() {
         let dump = dump(&mut random);
         let load = |router: &mut Router| router.load("iptables-legacy-restore", &[], &dump);
         passed += agree(&mut router, ("iptables", &dump), &load, &mut random, AddressFamily::V4);
-        router.load(
-            "iptables-legacy-restore",
-            &[],
-            "*mangle\n:FORWARD ACCEPT [0:0]\nCOMMIT\n*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n",
-        );
+        clear(&mut router);
         count += 1;
     }
     println!("{count} rulesets and dumps, {passed} packets passed");
@@ -254,8 +240,7 @@ fn a_limit_counts_on_each_way_into_its_chain() {
 }
 ";
     router.try_load(text).expect("nft takes it");
-    let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
-    let rules = String::from_utf8(listed.stdout).expect("nft prints text");
+    let rules = router.listed();
     let load = |router: &mut Router| router.try_load(text).expect("nft has taken it before");
     assert!(agree(&mut router, ("nft", &rules), &load, &mut random, AddressFamily::V4) > 0);
     router.load("nft", &["-f", "-"], "flush ruleset\n");
@@ -269,7 +254,7 @@ COMMIT
 ";
     let load = |router: &mut Router| router.load("iptables-legacy-restore", &[], dump);
     assert!(agree(&mut router, ("iptables", dump), &load, &mut random, AddressFamily::V4) > 0);
-    router.load("iptables-legacy-restore", &[], "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+    clear(&mut router);
 }
 
 #[test]
@@ -298,7 +283,7 @@ COMMIT
             break;
         }
     }
-    router.load("iptables-legacy-restore", &[], "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+    clear(&mut router);
     let most = |filled: f64| f64::from(rate.burst) + filled + 0.1;
     assert!(seen.iter().all(|(passed, filled)| *passed as f64 <= most(*filled)), "{seen:?}, {rate:?}");
     assert!(seen.iter().any(|(passed, _)| *passed >= rate.burst as usize), "{seen:?}, {rate:?}");
@@ -360,8 +345,7 @@ fn buckets_fill_as_those_of_linux_while_time_goes_by() {
     ] {
         let policy = if format == "nft" {
             router.try_load(&rules).expect("nft takes it");
-            let listed = router.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
-            read(&listed.stdout, format, &options()).expect("it is of the format").policy
+            read(router.listed().as_bytes(), format, &options()).expect("it is of the format").policy
         } else {
             router.load("iptables-legacy-restore", &[], &rules);
             read(rules.as_bytes(), format, &options()).expect("it is of the format").policy
@@ -381,12 +365,13 @@ fn buckets_fill_as_those_of_linux_while_time_goes_by() {
             let got = passed != rate.over;
             if let Some(sure) = level.comes(shortest, longest) {
                 assert_eq!(got, sure, "{packet:?}, {} to {} tokens\n{rules}", level.least, level.most);
+                router.judged.packets += 1;
                 certain[usize::from(sure)] += 1;
             }
             level.has_got(got);
         }
         if format == "iptables" {
-            router.load("iptables-legacy-restore", &[], "*filter\n:FORWARD ACCEPT [0:0]\nCOMMIT\n");
+            clear(&mut router);
         }
     }
     println!("{certain:?} packets certainly got no token, or one");

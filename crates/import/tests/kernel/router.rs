@@ -148,10 +148,18 @@ impl Router {
     /// Notes the rules that were loaded: those of a dump, or what nftables has now.
     fn count_rules(&mut self, loaded: &str) {
         let of_iptables = loaded.lines().filter(|line| line.starts_with("-A ")).count();
-        let listed = self.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
-        let of_nftables = String::from_utf8_lossy(&listed.stdout).matches("{\"rule\": ").count();
         self.judged.rulesets += 1;
-        self.judged.rules += if of_iptables > 0 { of_iptables } else { of_nftables };
+        self.judged.rules += match of_iptables {
+            0 => self.listed().matches("{\"rule\": ").count(),
+            of_iptables => of_iptables,
+        };
+    }
+
+    /// What nftables has now, as JSON.
+    pub(crate) fn listed(&self) -> String {
+        let listed = self.run("nft", &["-j", "list", "ruleset"], "").expect("nft runs");
+        assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+        String::from_utf8(listed.stdout).expect("nft prints text")
     }
 
     /// Tells the router that 100.64.0.0/10 and 2001:db8::100.64.0.0/106 are at the side of the first sender.

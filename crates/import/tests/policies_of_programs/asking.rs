@@ -1,7 +1,8 @@
 //! A program that asks the hooks of a policy whose rules come from a file, what it is asked, and the buckets
 //! of the rates that the rules ask for.
 
-use exec::Backend;
+use exec::{Backend, Outputs};
+use packet::Batch;
 use policy::{HookPoint, Memory, PacketField, Policy};
 use tables::meter::{Colour, MeterModel, MeterRates, MeterSpec, Unit};
 
@@ -82,6 +83,33 @@ pub(crate) fn counting(format: &str, interfaces: &str) -> String {
         hooks.join("\n"),
         asks.join("\n"),
     )
+}
+
+/// The bytes of a packet that asks at a point, with a value for each of the columns; `there` are the bits of
+/// those that it has.
+pub(crate) fn probe(point: HookPoint, there: u16, values: [u128; COLUMNS.len()]) -> Vec<u8> {
+    let number = POINTS.iter().position(|(own, _)| *own == point).expect("it is asked");
+    let mut bytes = vec![number as u8];
+    bytes.extend(there.to_be_bytes());
+    for ((_, ty, _), value) in COLUMNS.into_iter().zip(values) {
+        let width = match ty {
+            "ip6" => 16,
+            "u16" => 2,
+            _ => 1,
+        };
+        bytes.extend(&value.to_be_bytes()[16 - width..]);
+    }
+    bytes
+}
+
+/// Has the program decide about one packet, in nanoseconds of its clock.
+pub(crate) fn run_one(backend: &mut dyn Backend, packet: &[u8], now: u64) {
+    let length = packet.len() as u32;
+    let mut memory = packet.to_vec();
+    memory.resize(192, 0);
+    let mut batch = Batch::new();
+    batch.push(0, length, length, 1, now);
+    backend.run(&mut memory, &mut batch, &mut Outputs::default());
 }
 
 /// What its counters say: verdicts, rules, kinds of rejections, what was logged, and what `keep` reaches.

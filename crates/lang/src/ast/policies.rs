@@ -1,6 +1,6 @@
 //! The syntax tree of a policy: hooks, groups of rules, and what happens to packets.
 
-use super::{Block, EntryKey, Expr, FileOption, Name, Param};
+use super::{Binding, Block, EntryKey, Expr, FileOption, Name, Param};
 use crate::source::{FileId, Span};
 use policy::{MatchOrder, Reject, Unreachable};
 
@@ -42,6 +42,17 @@ pub struct RulesFile {
     pub limits: Vec<RuleLimit>,
     /// The whole property.
     pub span: Span,
+}
+
+impl RulesFile {
+    /// The ports of the interfaces that it names.
+    pub fn bindings(&self) -> &[Binding] {
+        let bindings = self.options.iter().find_map(|option| match option {
+            FileOption::Interfaces(bindings, _) => Some(&bindings[..]),
+            _ => None,
+        });
+        bindings.unwrap_or_default()
+    }
 }
 
 /// `sport: u16 absent`
@@ -123,8 +134,8 @@ pub struct DeclaredRule {
 pub struct RuleLimit {
     /// How many tokens arrive in the time.
     pub rate: Expr,
-    /// The time: a word of [`RATE_TIMES`] and its seconds; in a file it may be one without a word.
-    pub time: (&'static str, u32),
+    /// The seconds of the time.
+    pub seconds: u32,
     /// Tokens are bytes of packets, not packets.
     pub bytes: bool,
     /// How many tokens the full bucket holds.
@@ -136,12 +147,9 @@ pub struct RuleLimit {
 /// The times of rates and their seconds.
 pub const RATE_TIMES: [(&str, u32); 4] = [("s", 1), ("min", 60), ("h", 3_600), ("day", 86_400)];
 
-impl RuleLimit {
-    /// Whether both are written as the same rate, so that one meter serves both.
-    pub fn has_rate_of(&self, other: &RuleLimit) -> bool {
-        (&self.rate.kind, self.time, self.bytes, &self.burst.kind)
-            == (&other.rate.kind, other.time, other.bytes, &other.burst.kind)
-    }
+/// The word of a time of so many seconds; one of a file may have none.
+pub fn rate_time(seconds: u32) -> Option<&'static str> {
+    RATE_TIMES.iter().find(|(_, own)| *own == seconds).map(|(word, _)| *word)
 }
 
 /// What a rule does with packets that it matches.

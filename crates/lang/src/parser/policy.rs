@@ -215,7 +215,7 @@ impl Parser<'_> {
         let rate = self.limit_number("A rate", "behind `limit`")?;
         let bytes = self.take_word("bytes");
         self.expect(Sign::Slash, &format!("behind a rate, {example}"))?;
-        let Some(time) = RATE_TIMES.into_iter().find(|(word, _)| *word == self.word()) else {
+        let Some((_, seconds)) = RATE_TIMES.into_iter().find(|(word, _)| *word == self.word()) else {
             return self.no_policy_word(self.word(), "the time of a rate", &RATE_TIMES.map(|(word, _)| word));
         };
         self.advance();
@@ -224,7 +224,7 @@ impl Parser<'_> {
             return self.fail(fault);
         }
         let burst = self.limit_number("A number", "behind `burst`")?;
-        Ok(RuleLimit { rate, time, bytes, burst, span: self.since(start) })
+        Ok(RuleLimit { rate, seconds, bytes, burst, span: self.since(start) })
     }
 
     /// A number or the name of a constant.

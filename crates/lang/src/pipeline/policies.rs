@@ -121,7 +121,7 @@ fn meters(policy: &PolicyDeclaration) -> impl Iterator<Item = Meter> {
             name: named(&rate.meter(policy), span),
             size: Some(cells),
             unit: named(if rate.limit.bytes { "bytes" } else { "packets" }, span),
-            period: rate.limit.time.1,
+            period: rate.limit.seconds,
             rates: vec![
                 (named("committed", span), number_of(&rate.limit.rate, 64)),
                 (named("burst", span), number_of(&rate.limit.burst, 32)),

@@ -54,9 +54,10 @@ fn decision(decision: &RuleDecision) -> String {
 }
 
 /// A limit as it is written.
-pub(crate) fn limit_text(RuleLimit { rate, time, bytes, burst, .. }: &RuleLimit) -> String {
+pub(crate) fn limit_text(RuleLimit { rate, seconds, bytes, burst, .. }: &RuleLimit) -> String {
     let unit = if *bytes { " bytes" } else { "" };
-    format!("limit {}{unit}/{} burst {}", words::expr(rate), time.0, words::expr(burst))
+    let time = rate_time(*seconds).map_or_else(|| format!("{seconds}s"), str::to_owned);
+    format!("limit {}{unit}/{time} burst {}", words::expr(rate), words::expr(burst))
 }
 
 fn shown(rule: &DeclaredRule) -> String {

@@ -181,7 +181,6 @@ fn what_stands_in_a_banner_is_no_configuration() {
         ("menu staff title ^C", "^C"),
         ("busy-message host #", "#"),
         ("macro name uplink", "@"),
-        ("crypto pki certificate chain own\n certificate ca 01", "  quit"),
     ] {
         let policy = whole(&format!("{begin}\n{inner}{end}\n{group}{list}{ASKED}"));
         let denied = segment(Some(2), Some(1), 80);
@@ -191,13 +190,38 @@ fn what_stands_in_a_banner_is_no_configuration() {
     }
     let one_line = whole(&format!("banner motd #permit ip any any#\n{group}{list}{ASKED}"));
     assert!(!passes(&one_line, Path::Forwarded, &segment(Some(2), Some(1), 80)));
-    for (text, part) in [
-        ("banner motd ^C\n", "does not end"),
-        ("banner motd ^C\n a ^ b\n^C\n", "its end is not certain"),
-        ("banner motd\n", "delimiter of the text is missing"),
+    for (text, part, advice) in [
+        ("banner motd ^C\n", "does not end", "the delimiter that begins it"),
+        ("macro name uplink\n", "does not end", "a line `@`"),
+        ("banner motd ^C\n a ^ b\n^C\n", "its end is not certain", "take the `^` out"),
+        ("banner motd\n", "delimiter of the text is missing", "remove the line"),
     ] {
         let error = read(format!("hostname x\n{text}{ASKED}").as_bytes(), &options()).expect_err(text);
-        assert!(error.what.contains(part), "{error}");
+        assert_eq!(error.line, 2 + u32::from(text.contains("a ^ b")), "{error}");
+        assert!(error.what.contains(part) && error.advice.contains(advice), "{error}");
+    }
+}
+
+#[test]
+fn a_certificate_is_hexadecimal_digits_and_hides_no_command() {
+    let list = "ip access-list extended A\n deny tcp any any\n permit ip any any\n";
+    let begin = "crypto pki certificate chain own\n certificate self-signed 01";
+    for body in
+        ["\n  30820241 308201AA\n\n  a0\n  \tquit", "\n  quit", " nvram:own.cer", "\n  30820241\n\tquit\n"]
+    {
+        let policy = whole(&format!("{begin}{body}\n{list}{ASKED}"));
+        assert!(!passes(&policy, Path::Forwarded, &segment(Some(2), Some(1), 80)), "{body}");
+    }
+    for behind in ["", "  30820241\n", "  30820241 deny\n", "!\n"] {
+        for end in ["", "quit\n"] {
+            let text = format!("{begin}\n{behind}{list}{end}{ASKED}");
+            let error = read(text.as_bytes(), &options()).expect_err(&text);
+            assert_eq!((error.line, error.column), (2, 2), "{text}: {error}");
+            assert!(
+                error.what.contains("does not end") && error.advice.contains("`quit`"),
+                "{text}: {error}"
+            );
+        }
     }
 }
 
@@ -403,6 +427,62 @@ fn what_no_policy_says_is_refused_at_its_place() {
         assert!(error.what.contains(part), "{text}: {error}");
     }
     assert!(read(b"interface Serial 0/0", &options()).is_err(), "the configuration is cut");
+}
+
+#[test]
+fn the_last_line_may_get_the_largest_number() {
+    let list = |lines: &str, first: u32| {
+        imported(&format!(
+            "ip access-list extended A\n permit tcp any any eq 80\n{lines}ip access-list resequence A {first} 1\n{ASKED}"
+        ))
+    };
+    let largest = 2_147_483_647;
+    assert_eq!(list("", largest).refused, []);
+    assert_eq!(list(" deny udp any any\n", largest - 1).refused, []);
+    let refused = list(" deny udp any any\n", largest).refused;
+    assert!(refused.len() == 1 && refused[0].what.contains("no such numbers"), "{refused:?}");
+}
+
+#[test]
+fn behind_a_refused_line_no_line_is_taken_by_a_number_that_is_not_known() {
+    let (weird, unknown) = (" permit tcp any any dscp ef\n", "not known which line has which number");
+    let list = |lines: &str| {
+        imported(&format!(
+            "ip access-list extended A\n{lines}ip access-list extended B\n permit ip any any\n{ASKED}"
+        ))
+    };
+    let web = " deny tcp any any eq 80\n permit ip any any\n";
+    let asked = |policy: &Policy| passes(policy, Path::Forwarded, &segment(Some(2), Some(1), 80));
+    for (lines, line, column) in [
+        // The numbers of lines with and without the refused one differ.
+        (format!("{weird}{web} no 20\n"), 5, 5),
+        (format!("{weird}{web} 15 permit tcp any any\n"), 5, 2),
+        (format!("{web}{weird}ip access-list resequence A 5 5\n"), 5, 29),
+    ] {
+        let imported = list(&lines);
+        assert_eq!(imported.refused.len(), 2, "{lines}: {:?}", imported.refused);
+        let error = &imported.refused[1];
+        assert_eq!((error.line, error.column), (line, column), "{lines}: {error}");
+        assert!(error.what.contains(unknown), "{lines}: {error}");
+        assert!(!asked(&imported.policy), "{lines}");
+    }
+    let behind = format!("{web}{weird}ip access-list resequence A 5 5\nip access-list extended A\n no 10\n");
+    let imported = list(&behind);
+    assert_eq!(imported.refused.len(), 3, "{:?}", imported.refused);
+    assert!(imported.refused[2].what.contains(unknown) && !asked(&imported.policy));
+    // Lines before the refused one have their numbers, and so have those that say them.
+    for lines in [
+        format!("{web}{weird} no 10\n"),
+        format!("{weird} 30 deny tcp any any eq 80\n 40 permit ip any any\n no 30\n"),
+    ] {
+        let imported = list(&lines);
+        assert_eq!(imported.refused.len(), 1, "{lines}: {:?}", imported.refused);
+        assert!(asked(&imported.policy), "{lines}");
+    }
+    // A list that is taken away begins anew.
+    let anew = format!("{weird}{web}no ip access-list extended A\nip access-list extended A\n{web} no 10\n");
+    let imported = list(&anew);
+    assert!(imported.refused.is_empty() && asked(&imported.policy), "{:?}", imported.refused);
 }
 
 proptest::proptest! {

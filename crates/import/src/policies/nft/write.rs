@@ -17,9 +17,7 @@ mod ways;
 use crate::ImportError;
 use chains::{Form, Writer, WrittenChain, refuse};
 use matches::Fragments;
-use policy::{
-    Hook, HookPoint, LOOPBACK, LOOPBACK_NAME, MatchOrder, PacketField, Policy, RuleAction, RuleCondition,
-};
+use policy::{Hook, HookPoint, MatchOrder, PacketField, Policy, RuleAction, RuleCondition, with_loopback};
 use reach::Reach;
 use ways::Unsayable;
 
@@ -44,11 +42,12 @@ pub fn write_nft_json(policy: &Policy) -> Result<String, ImportError> {
 }
 
 fn chains(policy: &Policy, form: Form) -> Result<Vec<WrittenChain>, ImportError> {
-    let policy = &with_loopback(policy);
+    let interfaces = with_loopback(&policy.interfaces).map(|(name, port)| (name.to_owned(), port));
+    let interfaces: Vec<(String, u16)> = interfaces.collect();
     let hooks = hooks(policy);
     let reach = Reach::of(policy, &hooks).map_err(|(place, Unsayable(what))| refuse(place, what))?;
     if reach.asks_states || reach.keeps && policy.remembers.keeps() {
-        let mut writer = Writer::of(policy, &reach, form);
+        let mut writer = Writer::of(policy, &interfaces, &reach, form);
         writer.hooks(&hooks, Fragments::Together)?;
         // Where no rule is left that asks for states, Linux follows no connections.
         if writer.asks_states {
@@ -56,18 +55,9 @@ fn chains(policy: &Policy, form: Form) -> Result<Vec<WrittenChain>, ImportError>
         }
     }
     let fragments = if reach.tells_fragments { Fragments::None } else { Fragments::Alike };
-    let mut writer = Writer::of(policy, &reach, form);
+    let mut writer = Writer::of(policy, &interfaces, &reach, form);
     writer.hooks(&hooks, fragments)?;
     Ok(writer.chains)
-}
-
-/// The policy with a name for the loopback interface.
-fn with_loopback(policy: &Policy) -> Policy {
-    let mut policy = policy.clone();
-    if policy.interfaces.iter().all(|(name, _)| name != LOOPBACK_NAME) {
-        policy.interfaces.push((LOOPBACK_NAME.to_owned(), LOOPBACK));
-    }
-    policy
 }
 
 /// The hooks. What is asked on the way out about forwarded packets alone is asked at `forward`, after all

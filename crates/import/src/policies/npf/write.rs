@@ -104,7 +104,9 @@ impl Writer<'_> {
             _ => return Err(refuse(place, "several interfaces in one place")),
         };
         let name = self.policy.interfaces.iter().find(|(_, own)| u128::from(*own) == port);
-        let loopback = (port == u128::from(LOOPBACK)).then_some(LOOPBACK_OF_BSD);
+        // Bound to another port, the name means that one.
+        let is_free = self.policy.interfaces.iter().all(|(name, _)| name != LOOPBACK_OF_BSD);
+        let loopback = (port == u128::from(LOOPBACK) && is_free).then_some(LOOPBACK_OF_BSD);
         match name.map(|(name, _)| name.as_str()).or(loopback) {
             Some(name) if !name.contains(['"', '\n']) => Ok(format!(" on \"{name}\"")),
             _ => Err(refuse(place, "an interface without a name")),

@@ -13,7 +13,7 @@ use super::region::Region;
 use super::unroll::{Effect, Listed, UnrollFault, unroll};
 use super::{
     CheckedAction, CheckedGroup, CheckedLimit, CheckedRule, Decided, KeepReach, KeyColumn, POINTS, RowAction,
-    limits_of_file, rated, rates_of, table_of,
+    limits_of_file, memories_of_limits, rated, table_of,
 };
 use crate::ast::{self, RulesFile};
 use crate::check::Checker;
@@ -115,17 +115,11 @@ impl<'a> Checker<'a> {
             self.error("E0575", headline, file.span, "their number must be the same for all ports");
             return None;
         }
-        let rates = rates_of(declaration);
-        let numbers: HashMap<u32, u32> =
-            rates.iter().flat_map(|rate| rate.limits()).map(|(number, limit)| (limit, number)).collect();
-        let mut limits = HashMap::new();
-        for (limit, (memory, asked)) in (1..).zip(rated(policy)) {
-            let Some(number) = numbers.get(&limit) else {
-                let span = places.span(asked.place);
-                self.too_many_rates(span);
-                return None;
-            };
-            limits.insert(memory, *number);
+        let memories = memories_of_limits(declaration, rated(policy).map(|(memory, _)| memory));
+        let limits: HashMap<usize, u32> = memories.into_iter().zip(0..).collect();
+        if let Some((_, asked)) = rated(policy).find(|(memory, _)| !limits.contains_key(memory)) {
+            self.too_many_rates(places.span(asked.place));
+            return None;
         }
         Some(limits)
     }
@@ -218,7 +212,8 @@ impl<'a> Checker<'a> {
                 && let Ok(rate) = &policy.memories[*memory].rate
                 && let Some(number) = target.limits.remove(memory)
             {
-                limits.push(CheckedLimit { number, over: rate.over, regions: regions.clone() });
+                let counted = (!parts.is_empty()).then(|| regions.clone());
+                limits.push(CheckedLimit { number, over: rate.over, regions: counted });
                 continue;
             }
             regions = match target.fields.narrowed(regions, part, true, work) {

@@ -24,7 +24,7 @@ use conditions::{ColumnPlace, ConditionFault};
 pub(crate) use model::POINTS;
 use policy::{MAPPED, MatchOrder, Reject, Values};
 pub(crate) use rates::{limits_of, rates_of};
-use rates::{limits_of_file, rated};
+use rates::{limits_of_file, memories_of_limits, rated};
 pub(crate) use read_rules::limits_in;
 use region::{Region, part_of_row};
 use std::collections::HashMap;
@@ -162,8 +162,8 @@ struct CheckedLimit {
     number: u32,
     /// Whether the rule is about packets beyond it.
     over: bool,
-    /// The packets that it counts.
-    regions: Vec<Region>,
+    /// The packets that it counts; `None` if those are the ones that its rule matches.
+    regions: Option<Vec<Region>>,
 }
 
 /// What a rule does.
@@ -279,12 +279,9 @@ impl<'a> Checker<'a> {
                 let place = (number, &columns[..], width);
                 let limit = self.rule_limit(group, rule, number, &limits);
                 let checked = self.policy_rule(policy, rule, place, &names, &mut work);
-                rules.extend(checked.map(|mut checked| {
-                    let regions = || checked.regions.clone();
-                    let limited = |number| CheckedLimit { number, over: false, regions: regions() };
-                    checked.limits = limit.map(limited).into_iter().collect();
-                    checked
-                }));
+                let limited = |number| CheckedLimit { number, over: false, regions: None };
+                let limits = limit.map(limited).into_iter().collect();
+                rules.extend(checked.map(|checked| CheckedRule { limits, ..checked }));
             }
             groups.push(CheckedGroup { order: group.order, rules });
         }

@@ -2,7 +2,7 @@
 
 use super::super::Checker;
 use super::super::types::Type;
-use super::{KeyColumn, limits_of, rated, rates_of, table_of};
+use super::{KeyColumn, limits_of, memories_of_limits, rated, table_of};
 use crate::ast::{self, DeclaredAction, RuleDecision};
 use crate::policy_model::{CheckedPolicy, ModelField, family};
 use crate::source::{FileId, Span};
@@ -39,7 +39,7 @@ impl Checker<'_> {
             tables: declared.hooks.iter().map(|hook| table_of(declared, hook).text).collect(),
             from: None,
             numbered: declared.groups.iter().flat_map(|group| &group.rules).map(|rule| rule.span).collect(),
-            limits: memories_of_limits(declared, &(0..limits_of(declared).count()).collect::<Vec<usize>>()),
+            limits: memories_of_limits(declared, 0..limits_of(declared).count()),
             outcomes: outcomes(declared),
         };
         let points = declared.hooks.iter().filter_map(point).collect::<Vec<HookPoint>>();
@@ -73,7 +73,7 @@ impl Checker<'_> {
         let is_field = |column: &&KeyColumn<'_>| PacketField::ALL.iter().any(|it| it.name() == column.name);
         let fields =
             columns.iter().filter(is_field).map(|column| self.model_field(column, &points).map(drop));
-        let limits = memories_of_limits(declared, &rated(&policy).map(|(at, _)| at).collect::<Vec<usize>>());
+        let limits = memories_of_limits(declared, rated(&policy).map(|(at, _)| at));
         CheckedPolicy {
             span: declared.span,
             name: declared.name.text.clone(),
@@ -220,16 +220,6 @@ impl Checker<'_> {
         };
         names.into_iter().filter_map(value).collect()
     }
-}
-
-/// The memories of limits by the numbers of these. `memories` are those of the limits in the order of the
-/// text.
-fn memories_of_limits(declared: &ast::PolicyDeclaration, memories: &[usize]) -> Vec<usize> {
-    let by_rule: HashMap<u32, usize> =
-        limits_of(declared).map(|(rule, _)| rule).zip(memories.iter().copied()).collect();
-    let numbered = rates_of(declared);
-    let rules = numbered.iter().flat_map(|rate| &rate.rules);
-    rules.filter_map(|rule| by_rule.get(rule).copied()).collect()
 }
 
 fn outcomes(declared: &ast::PolicyDeclaration) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! The limits of a policy's rules: those of one rate share a meter, in which each rule has a cell.
 
 use super::read_rules::Places;
-use crate::ast::{Expr, ExprKind, PolicyDeclaration, RATE_TIMES, RuleLimit};
+use crate::ast::{Expr, ExprKind, PolicyDeclaration, RuleLimit, rate_time};
 use crate::limits::MOST_POLICY_RATES;
 use policy::{Memory, Policy};
+use std::collections::HashMap;
+use std::fmt;
 
 /// A rate that rules of a policy have, and these rules.
 pub(crate) struct PolicyRate<'p> {
@@ -16,22 +18,55 @@ pub(crate) struct PolicyRate<'p> {
     pub(crate) rules: Vec<u32>,
 }
 
+/// What makes limits those of one rate, so that a meter serves all of them.
+#[derive(PartialEq, Eq, Hash)]
+struct RateKey<'p> {
+    rate: LimitNumber<'p>,
+    seconds: u32,
+    bytes: bool,
+    burst: LimitNumber<'p>,
+}
+
+/// A number of a limit as it is written.
+#[derive(PartialEq, Eq, Hash)]
+enum LimitNumber<'p> {
+    Int(u128),
+    Constant(&'p str),
+}
+
+impl<'p> RateKey<'p> {
+    fn of(limit: &'p RuleLimit) -> RateKey<'p> {
+        let number = |number: &'p Expr| match &number.kind {
+            ExprKind::Int(number) => LimitNumber::Int(*number),
+            ExprKind::Word(constant) => LimitNumber::Constant(constant),
+            // No limit is written with anything else.
+            _ => LimitNumber::Constant(""),
+        };
+        let &RuleLimit { ref rate, seconds, bytes, ref burst, .. } = limit;
+        RateKey { rate: number(rate), seconds, bytes, burst: number(burst) }
+    }
+}
+
+impl fmt::Display for LimitNumber<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LimitNumber::Int(number) => write!(formatter, "{number}"),
+            LimitNumber::Constant(constant) => formatter.write_str(constant),
+        }
+    }
+}
+
 impl PolicyRate<'_> {
     /// The name of the meter, which says the rate: a new program takes over the levels of the same one.
     pub(crate) fn meter(&self, policy: &PolicyDeclaration) -> String {
-        let number = |kind: &ExprKind| match kind {
-            ExprKind::Word(constant) => constant.clone(),
-            ExprKind::Int(number) => number.to_string(),
-            _ => String::new(),
-        };
-        let unit = if self.limit.bytes { "bytes" } else { "packets" };
+        let RateKey { rate, seconds, bytes, burst } = RateKey::of(self.limit);
+        let unit = if bytes { "bytes" } else { "packets" };
         // What a meter of a second is called has stood in running gateways before other times were known.
-        let time = match self.limit.time {
-            (_, 1) => String::new(),
-            ("", seconds) => format!(".{seconds}s"),
-            (word, _) => format!(".{word}"),
+        let time = match (seconds, rate_time(seconds)) {
+            (1, _) => String::new(),
+            (_, Some(word)) => format!(".{word}"),
+            (seconds, None) => format!(".{seconds}s"),
         };
-        let (rate, burst) = (number(&self.limit.rate.kind), number(&self.limit.burst.kind));
         format!("{}.limit.{unit}.{rate}{time}.{burst}", policy.name.text)
     }
 
@@ -55,19 +90,13 @@ pub(crate) fn rated(policy: &Policy) -> impl Iterator<Item = (usize, &Memory)> {
 }
 
 /// The limits that rules of a file have, in the order of its [`Policy::memories`].
-pub(crate) fn limits_of_file(policy: &Policy, places: &Places<'_>) -> Vec<RuleLimit> {
+pub(super) fn limits_of_file(policy: &Policy, places: &Places<'_>) -> Vec<RuleLimit> {
     let rated = rated(policy).filter_map(|(_, memory)| Some((memory, memory.rate.as_ref().ok()?)));
     let limits = rated.map(|(memory, rate)| {
         let span = places.span(memory.place);
         let number = |number: u32| Expr { kind: ExprKind::Int(number.into()), span };
-        let word = RATE_TIMES.iter().find(|(_, seconds)| *seconds == rate.seconds);
-        RuleLimit {
-            rate: number(rate.tokens),
-            time: (word.map_or("", |(word, _)| word), rate.seconds),
-            bytes: false,
-            burst: number(rate.burst),
-            span,
-        }
+        let (tokens, burst) = (number(rate.tokens), number(rate.burst));
+        RuleLimit { rate: tokens, seconds: rate.seconds, bytes: false, burst, span }
     });
     limits.collect()
 }
@@ -76,10 +105,14 @@ pub(crate) fn limits_of_file(policy: &Policy, places: &Places<'_>) -> Vec<RuleLi
 /// none.
 pub(crate) fn rates_of(policy: &PolicyDeclaration) -> Vec<PolicyRate<'_>> {
     let mut rates: Vec<PolicyRate<'_>> = Vec::new();
+    // A file may have many more limits than are kept.
+    let mut places: HashMap<RateKey<'_>, usize> = HashMap::new();
     for (number, limit) in limits_of(policy) {
-        match rates.iter().position(|rate| rate.limit.has_rate_of(limit)) {
-            Some(known) => rates[known].rules.push(number),
+        let key = RateKey::of(limit);
+        match places.get(&key) {
+            Some(known) => rates[*known].rules.push(number),
             None if rates.len() < MOST_POLICY_RATES => {
+                places.insert(key, rates.len());
                 rates.push(PolicyRate { limit, first: 0, rules: vec![number] });
             }
             None => {}
@@ -91,4 +124,15 @@ pub(crate) fn rates_of(policy: &PolicyDeclaration) -> Vec<PolicyRate<'_>> {
         next += rate.rules.len() as u32;
     }
     rates
+}
+
+/// The memories of limits by the numbers of these. `memories` are those of the limits in the order of the
+/// text.
+pub(super) fn memories_of_limits(
+    policy: &PolicyDeclaration,
+    memories: impl Iterator<Item = usize>,
+) -> Vec<usize> {
+    let by_rule: HashMap<u32, usize> = limits_of(policy).map(|(rule, _)| rule).zip(memories).collect();
+    let rates = rates_of(policy);
+    rates.iter().flat_map(|rate| &rate.rules).filter_map(|rule| by_rule.get(rule).copied()).collect()
 }

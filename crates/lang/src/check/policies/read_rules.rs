@@ -2,7 +2,7 @@
 //! places of its lines.
 
 use super::rates::limits_of_file;
-use crate::ast::{FileOption, Name, RuleLimit, RulesFile, TableText};
+use crate::ast::{Binding, FileOption, Name, RuleLimit, RulesFile, TableText};
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::rules_file::{FORMATS, RulesFileOptions, RulesFileReader, UnreadableLine};
@@ -46,13 +46,17 @@ impl<'a> Checker<'a> {
 
     /// How the file is to be read; reports what is said of it and cannot be.
     fn rules_file_options(&mut self, file: &'a RulesFile) -> Option<RulesFileOptions> {
-        let bindings = file.options.iter().find_map(|option| match option {
-            FileOption::Interfaces(bindings, _) => Some(&bindings[..]),
-            _ => None,
-        });
-        let interfaces = self.bound_interfaces(bindings.unwrap_or_default());
+        let interfaces = self.bound_interfaces(file.bindings());
+        let taken = interfaces.iter().find(|(_, port)| *port == LOOPBACK);
+        let loopback = taken
+            .and_then(|(name, _)| file.bindings().iter().find(|binding| binding.interface.text == *name));
+        if let Some(Binding { interface, port }) = loopback {
+            let headline = format!("the interface `{}` is bound to {LOOPBACK}", interface.text);
+            let fault = Diagnostic::error("E0535", headline, port.span, "in policies it stands for `lo`");
+            self.report(fault.help("bind it to another port"));
+        }
         let (options, faults) = options_of(file, interfaces);
-        let known = !faults.iter().any(|fault| matches!(fault, OptionFault::Format));
+        let known = loopback.is_none() && !faults.iter().any(|fault| matches!(fault, OptionFault::Format));
         for fault in faults {
             self.option_fault(file, &fault);
         }
@@ -91,7 +95,7 @@ impl<'a> Checker<'a> {
 }
 
 /// What is said of a file and cannot be.
-pub(crate) enum OptionFault<'a> {
+enum OptionFault<'a> {
     Format,
     Twice(&'a FileOption),
     Family(&'a Name),
@@ -102,10 +106,7 @@ pub(crate) enum OptionFault<'a> {
 }
 
 /// How a file is to be read, with these ports of its interfaces.
-pub(crate) fn options_of(
-    file: &RulesFile,
-    interfaces: Vec<(String, u16)>,
-) -> (RulesFileOptions, Vec<OptionFault<'_>>) {
+fn options_of(file: &RulesFile, interfaces: Vec<(String, u16)>) -> (RulesFileOptions, Vec<OptionFault<'_>>) {
     let format = file.format.text.clone();
     let mut faults = Vec::new();
     let mut read = RulesFileOptions { format, interfaces, ..RulesFileOptions::default() };
@@ -145,13 +146,9 @@ pub(crate) fn options_of(
 /// interfaces stand for. None where anything is wrong: the checker reads the file again, and tells.
 pub(crate) fn limits_in(file: &RulesFile, RulesFileReader(read): RulesFileReader) -> Vec<RuleLimit> {
     let Some((id, text)) = &file.text else { return Vec::new() };
-    let names = file.options.iter().filter_map(|option| match option {
-        FileOption::Interfaces(bindings, _) => Some(bindings),
-        _ => None,
-    });
     // Beyond the last port the ports begin anew: limits do not depend on them.
     let ports = (1..=LAST_PORT).cycle();
-    let names = names.flatten().map(|binding| binding.interface.text.clone());
+    let names = file.bindings().iter().map(|binding| binding.interface.text.clone());
     let (options, faults) = options_of(file, names.zip(ports).collect());
     if !faults.is_empty() {
         return Vec::new();
@@ -161,20 +158,20 @@ pub(crate) fn limits_in(file: &RulesFile, RulesFileReader(read): RulesFileReader
 }
 
 /// Where lines of a file stand in its text.
-pub(crate) struct Places<'t> {
+pub(super) struct Places<'t> {
     file: FileId,
     text: &'t str,
     begins: Vec<usize>,
 }
 
 impl<'t> Places<'t> {
-    pub(crate) fn of(file: FileId, text: &'t str) -> Places<'t> {
+    pub(super) fn of(file: FileId, text: &'t str) -> Places<'t> {
         let begins = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
         Places { file, text, begins }
     }
 
     /// The rest of the line from a place on.
-    pub(crate) fn span(&self, place: RulePlace) -> Span {
+    pub(super) fn span(&self, place: RulePlace) -> Span {
         let line = (place.line as usize).saturating_sub(1).min(self.begins.len() - 1);
         let end = self.begins.get(line + 1).map_or(self.text.len(), |next| next - 1);
         let mut start = (self.begins[line] + (place.column as usize).saturating_sub(1)).min(end);

@@ -125,7 +125,10 @@ impl Walk<'_> {
             let begin = self.list.len();
             for &CheckedLimit { number, over, regions: ref counted } in &rule.limits {
                 // Another way into the group may lead further, to the same bucket.
-                let counted = self.within(counted, within, rule.span)?;
+                let counted = match counted {
+                    Some(counted) => self.within(counted, within, rule.span)?,
+                    None => regions.clone(),
+                };
                 if !counted.is_empty() {
                     self.list(rule, counted, Effect::Limit { number, over, next: 0 })?;
                 }

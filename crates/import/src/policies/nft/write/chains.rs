@@ -76,6 +76,8 @@ type ChainKey = (usize, Extent, Fragments);
 /// What is written so far.
 pub(super) struct Writer<'a> {
     policy: &'a Policy,
+    /// The names of interfaces and their ports, that of the loopback interface among them.
+    interfaces: &'a [(String, u16)],
     reach: &'a Reach,
     pub(super) chains: Vec<WrittenChain>,
     /// The name of each chain of a group and how many chains its jumps pass at most, itself among them;
@@ -115,10 +117,16 @@ struct Asked<'a> {
 const KEPT: &str = "connections that single rules keep at more than 8 ports, `lo` among them, or for whatever a program makes of them; use `ct state`";
 
 impl<'a> Writer<'a> {
-    pub(super) fn of(policy: &'a Policy, reach: &'a Reach, form: Form) -> Writer<'a> {
+    pub(super) fn of(
+        policy: &'a Policy,
+        interfaces: &'a [(String, u16)],
+        reach: &'a Reach,
+        form: Form,
+    ) -> Writer<'a> {
         Writer {
             keeping: None,
             policy,
+            interfaces,
             reach,
             chains: Vec::new(),
             written: HashMap::new(),
@@ -132,7 +140,7 @@ impl<'a> Writer<'a> {
 
     /// Writes the base chains of these hooks, and the chains that their rules lead to.
     pub(super) fn hooks(&mut self, hooks: &[Hook], fragments: Fragments) -> Result<(), ImportError> {
-        self.keeping = self.reach.keeps.then(|| Keeping::of(self.policy, hooks)).flatten();
+        self.keeping = self.reach.keeps.then(|| Keeping::of(self.policy, self.interfaces, hooks)).flatten();
         let mut numbers: HashMap<HookPoint, i64> = HashMap::new();
         for hook in hooks {
             let number = numbers.entry(hook.point).or_default();
@@ -182,7 +190,6 @@ impl<'a> Writer<'a> {
 
     /// The rules of a base chain.
     fn body(&mut self, hook: &Hook, fragments: Fragments) -> Result<Body, ImportError> {
-        let policy = self.policy;
         let key = (hook.group, Extent::All, fragments);
         if !matches!(hook.default, RuleAction::Reject(_) | RuleAction::Keep) {
             return self.rules_of(key, 1, hook.place);
@@ -202,7 +209,7 @@ impl<'a> Writer<'a> {
             log: false,
             count: false,
         };
-        let coming = Coming { points: &[hook.point], fragments, interfaces: &policy.interfaces };
+        let coming = Coming { points: &[hook.point], fragments, interfaces: self.interfaces };
         let ways = [vec![Way::EVERY], vec![Way::EVERY]];
         let arrivals = Arrivals::at(hook.point);
         let asked = Asked { rule: &rule, ways: &ways, arrivals, coming, extent: Extent::All, depth: 1 };
@@ -272,7 +279,7 @@ impl<'a> Writer<'a> {
         let group = &policy.groups[number];
         let mut arrivals = reach.arrivals.get(&number).copied().unwrap_or_default();
         let points = arrivals.points();
-        let coming = Coming { points: &points, fragments, interfaces: &policy.interfaces };
+        let coming = Coming { points: &points, fragments, interfaces: self.interfaces };
         let forward = (0..group.rules.len()).map(|index| (index, Extent::AtOnce));
         let back = (0..group.rules.len()).rev().map(|index| (index, Extent::FromLast));
         let order: Vec<(usize, Extent)> = match (group.order, extent) {

@@ -16,7 +16,8 @@
 //! lets pass has it, too, for the chains behind. An error about a connection goes in one of its directions,
 //! and has its mark. A packet that begins none and belongs to none has no mark, and sets none.
 
-use policy::{Hook, HookPoint, LOOPBACK, PacketField, Policy, Remembers, RuleAction};
+use crate::policies::limits::MOST_RULES_LOOKED_AT;
+use policy::{Hook, HookPoint, PacketField, Policy, Remembers, RuleAction};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -39,14 +40,15 @@ type Names = Vec<String>;
 pub(super) enum Keeping {
     /// Everywhere; `false`: but for packets of ICMP.
     Everywhere(bool),
-    /// Each direction by itself, at the ports that have these names, or at all. `false`: but for packets of
-    /// ICMP.
+    /// Each direction by itself, at the ports that have these names, or at all. No rule keeps anything at
+    /// other ports. `false`: but for packets of ICMP.
     Directions(Vec<Option<Names>>, bool),
 }
 
 impl Keeping {
-    /// How a policy keeps that is asked at these hooks; `None` if marks cannot say it.
-    pub(super) fn of(policy: &Policy, hooks: &[Hook]) -> Option<Keeping> {
+    /// How a policy keeps that is asked at these hooks, by interfaces of these names and ports; `None` if
+    /// marks cannot say it.
+    pub(super) fn of(policy: &Policy, interfaces: &[(String, u16)], hooks: &[Hook]) -> Option<Keeping> {
         let once = |point| hooks.iter().filter(|hook| hook.point == point).count() <= 1;
         // What a rule has kept holds for the first packet at no other point of its direction.
         let is_plain = hooks.iter().all(|hook| matches!(hook.point, HookPoint::In | HookPoint::Out))
@@ -58,14 +60,14 @@ impl Keeping {
                 Some(Keeping::Directions(vec![None], policy.follows_icmp))
             }
             Remembers::KeptAtPort if is_plain => {
-                let mut ports: Vec<u16> = policy.interfaces.iter().map(|(_, port)| *port).collect();
-                if !hooks.iter().any(|hook| may_keep(policy, hook, LOOPBACK)) {
-                    ports.retain(|port| *port != LOOPBACK);
-                }
+                let mut ports: Vec<u16> = interfaces.iter().map(|(_, port)| *port).collect();
                 ports.sort_unstable();
                 ports.dedup();
+                let mut left = MOST_RULES_LOOKED_AT;
+                let keeps = |port: &u16| hooks.iter().any(|hook| may_keep(policy, hook, *port, &mut left));
+                let ports: Vec<u16> = ports.into_iter().filter(keeps).take(MOST_PORTS + 1).collect();
                 let names = |port: &u16| {
-                    let own = policy.interfaces.iter().filter(|(_, own)| own == port);
+                    let own = interfaces.iter().filter(|(_, own)| own == port);
                     Some(own.map(|(name, _)| name.clone()).collect())
                 };
                 (ports.len() <= MOST_PORTS)
@@ -134,12 +136,14 @@ impl Keeping {
     }
 }
 
-/// Whether a packet that a hook is asked about at a port may be kept there.
-fn may_keep(policy: &Policy, hook: &Hook, port: u16) -> bool {
+/// Whether a packet that a hook is asked about at a port may be kept there, as far as `left` rules say.
+fn may_keep(policy: &Policy, hook: &Hook, port: u16, left: &mut usize) -> bool {
     let field = if is_in(hook.point) { PacketField::InPort } else { PacketField::OutPort };
     let (mut seen, mut next) = (HashSet::from([hook.group]), vec![hook.group]);
     while let Some(group) = next.pop() {
         for rule in &policy.groups[group].rules {
+            let Some(less) = left.checked_sub(1) else { return true };
+            *left = less;
             if rule.condition.holds_where(field, port.into()) == Some(false) {
                 continue;
             }

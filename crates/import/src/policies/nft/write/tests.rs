@@ -95,7 +95,7 @@ fn what_nftables_cannot_say_is_refused_at_its_rule() {
     for (policy, what) in [
         (
             Policy {
-                interfaces: (1..=8).map(|port| (format!("eth{port}"), port)).collect(),
+                interfaces: (1..=9).map(|port| (format!("eth{port}"), port)).collect(),
                 ..with(
                     policy(HookPoint::In, vec![vec![rule(all(), RuleAction::Keep)]]),
                     Remembers::KeptAtPort,
@@ -152,6 +152,22 @@ fn what_nftables_cannot_say_is_refused_at_its_rule() {
             assert!((error.line, error.column) == (7, 3) && error.what.contains(what), "{error}");
         }
     }
+}
+
+#[test]
+fn ports_at_which_nothing_is_kept_are_found_by_a_limited_look_at_rules() {
+    let asked = |action| rule(holds(PacketField::InPort, &[(1, 1)]), action);
+    let mut rules = vec![asked(RuleAction::Block); 79];
+    rules.push(asked(RuleAction::Keep));
+    // 80 rules are looked at for each port, and `lo` is one more.
+    let kept = |ports: u16| Policy {
+        interfaces: (1..=ports).map(|port| (format!("eth{port}"), port)).collect(),
+        remembers: Remembers::KeptAtPort,
+        ..policy(HookPoint::In, vec![rules.clone()])
+    };
+    assert!(write_nft(&kept(49_999)).is_ok());
+    let error = write_nft(&kept(50_100)).expect_err("more than 4,000,000 rules");
+    assert!(error.what.contains("connections that single rules keep at more than 8 ports"), "{error}");
 }
 
 #[test]
