@@ -229,7 +229,8 @@ fn active_ftp_passes_where_the_name_has_its_port() {
 
 /// A host that somebody has taken over, with its own server of FTP: for each line of its input, port,
 /// address, port, and seconds of patience, it says whether a connection from the one to the other comes
-/// about. By `hear` it waits for what the client of FTP says, `end` ends its connection, and `reset` all others.
+/// about. By `hear` it waits for what the client of FTP says, `end` ends its connection, and `reset` all
+/// others.
 const TAKEN_OVER: &str = r#"
 import socket, struct, sys
 def bound(port):

@@ -13,6 +13,7 @@ use net::small_internet::{Home, Plan, WHOLE_RUN, ZONE, either, page, succeeds, u
 use net::text;
 use rig::SmallInternet;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
