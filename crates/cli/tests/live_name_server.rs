@@ -10,12 +10,12 @@
 
 mod net;
 
+use net::script::Script;
 use net::{Net, Running, binary, installed, new_key, program, text};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -153,35 +153,19 @@ while True:
 "#;
 
 /// The network between name server and waypoint, and how it is told what to do.
-struct BadNetwork {
-    child: Child,
-    answers: BufReader<std::process::ChildStdout>,
-}
+struct BadNetwork(Script);
 
 impl BadNetwork {
     fn start(net: &Net) -> BadNetwork {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/bad_network.py");
         let script = script.display().to_string();
         let mut command = net.at("d", "python3", &["-u", &script, "6001", "10.9.0.1", "5282"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let answers = BufReader::new(child.stdout.take().expect("is piped"));
-        BadNetwork { child, answers }
+        BadNetwork(Script::start(&mut command))
     }
 
     /// Says how many datagrams have gone to the waypoint so far.
     fn tell(&mut self, what: &str) -> u64 {
-        writeln!(self.child.stdin.as_mut().expect("is piped"), "{what}").expect("it listens");
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).expect("it answers");
-        answer.trim().parse().expect("a number")
-    }
-}
-
-impl Drop for BadNetwork {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.ask(what).parse().expect("a number")
     }
 }
 

@@ -8,11 +8,12 @@
 
 mod net;
 
+use net::script::Script;
 use net::small_internet::{Home, Plan, WHOLE_RUN, ZONE, either, page, succeeds, until};
 use net::text;
 use rig::SmallInternet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -223,17 +224,8 @@ fn files_pass_by_ssh_and_a_silent_shell_goes_on() {
     };
     let at = format!("root@shell.{ZONE}");
     let mut shell = ours("ssh", "-p");
-    let mut shell = shell.args([&at, "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let shell = shell.as_mut().expect("ssh runs");
-    let mut answers = BufReader::new(shell.stdout.take().expect("is piped"));
-    let mut input = shell.stdin.take().expect("is piped");
-    let mut is_repeated = |line: &str| {
-        writeln!(input, "{line}").expect("it listens");
-        let mut answer = String::new();
-        answers.read_line(&mut answer).expect("it answers");
-        assert_eq!(answer.trim(), line);
-    };
-    is_repeated("before");
+    let mut shell = Script::start(shell.args([&at, "cat"]));
+    assert_eq!(shell.ask("before"), "before");
     let silent = Instant::now();
     let [sent, there, got] = ["sent", "there", "got"].map(|name| home.path(name));
     file_of(&sent, either(1 << 24, 500 << 20));
@@ -246,9 +238,8 @@ fn files_pass_by_ssh_and_a_silent_shell_goes_on() {
     same(&sent, &got);
     // Longer than the time of datagrams; that of TCP is 124 minutes.
     thread::sleep(Duration::from_secs(either(2, 600)).saturating_sub(silent.elapsed()));
-    is_repeated("after");
-    drop(input);
-    assert!(shell.wait().expect("it ends").success());
+    assert_eq!(shell.ask("after"), "after");
+    assert!(shell.ends());
     let log = fs::read_to_string(home.path("sshd.log")).expect("sshd has written it");
     let own = format!("Accepted publickey for root from {} port", SmallInternet::initiator_address(0));
     assert_eq!(log.matches(&own).count(), 3, "{log}");

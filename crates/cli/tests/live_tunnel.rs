@@ -5,10 +5,11 @@
 
 mod net;
 
+use net::script::Script;
 use net::{Net, binary, installed, new_key, program, text};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -129,37 +130,21 @@ fn start(net: &Net, host: &str, file: &str, key: String) -> Gateway {
 }
 
 /// The NAT, and how it is told what to do.
-struct Relay {
-    child: Child,
-    answers: BufReader<std::process::ChildStdout>,
-}
+struct Relay(Script);
 
 impl Relay {
     fn start(net: &Net) -> Relay {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/net/relay.py");
         let (script, inside, target) = (script.display().to_string(), NAT.to_string(), SECOND.to_string());
         let mut command = net.at("g", "python3", &[&script, &inside, &target]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python runs");
-        let answers = BufReader::new(child.stdout.take().expect("is piped"));
-        let mut relay = Relay { child, answers };
+        let mut relay = Relay(Script::start(&mut command));
         relay.tell("pass");
         relay
     }
 
     /// Says how many datagrams were changed so far.
     fn tell(&mut self, what: &str) -> u64 {
-        writeln!(self.child.stdin.as_mut().expect("is piped"), "{what}").expect("it listens");
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).expect("it answers");
-        answer.trim().parse().expect("a number")
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.ask(what).parse().expect("a number")
     }
 }
 

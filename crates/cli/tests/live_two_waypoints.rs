@@ -10,13 +10,13 @@
 
 mod net;
 
+use net::script::Script;
 use net::small_internet::either;
 use net::{Net, Running, binary, installed, new_key, program, text};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::net::Ipv4Addr;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -201,28 +201,19 @@ fn all_flows() -> usize {
 }
 
 /// Flows that go on as they are told.
-struct Flows {
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
+struct Flows(Script);
 
 impl Flows {
     fn begin(net: &Net, at: &str, host: &str) -> Flows {
         let of_kind = of_kind().to_string();
         let mut command = net.at("a", "python3", &["-u", "-c", FLOWS, at, host, "20", &of_kind]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let to = child.stdin.take().expect("is piped");
-        let from = BufReader::new(child.stdout.take().expect("is piped"));
-        Flows { child, to, from }
+        Flows(Script::start(&mut command))
     }
 
     /// Lets each flow say something, and counts those that were answered.
     fn round(&mut self) -> usize {
-        writeln!(self.to).expect("it listens");
-        let mut line = String::new();
-        self.from.read_line(&mut line).expect("it answers");
-        line.trim().parse().unwrap_or_else(|_| panic!("not all flows could begin: {line}"))
+        let line = self.0.ask("");
+        line.parse().unwrap_or_else(|_| panic!("not all flows could begin: {line}"))
     }
 
     /// Lets all speak until each is answered: the first packet to a host that the gateway does not know may
@@ -232,14 +223,6 @@ impl Flows {
         while self.round() < all_flows() {
             assert!(Instant::now() < end, "not all flows get through");
         }
-    }
-}
-
-impl Drop for Flows {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,30 +3,23 @@
 //! until this connection ends; and nothing else that a host begins leaves. The judge knows what was sent and
 //! what arrived, and nothing of the programs' tables.
 
+mod names_segments;
+
 use engine::{PacketBench, PacketOutcome};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use exec::BackendKind;
 use lang::ir::{Entry, Match, Program};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use names_segments::{ACK, Address, FIN, ROUTER, RST, SECOND, SYN, WAYPOINT, peer, tcp_header};
+use std::collections::{BTreeMap, HashMap};
 use suite::corpus::shipped_with;
 use suite::random::SuiteRandom;
 
-const SECOND: u64 = 1_000_000_000;
 /// What one segment of a client lets its host open, how many at once, and for how long.
 const OPENS: usize = 2;
 const OPENS_AT_ONCE: usize = 8;
 const OPENS_FOR: u64 = 30 * SECOND;
 
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 16;
-
-const ROUTER: [u8; 6] = [2, 0, 0x5e, 0, 0, 0xfe];
-const WAYPOINT: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
 const GATEWAY: [u8; 6] = [2, 0, 0x5e, 0, 0, 2];
-
-type Address = [u8; 4];
 
 /// Hosts with FTP, as the text of the program promises them to everybody: the first has its port for data.
 const HOSTS: [(Address, Address); 2] =
@@ -34,10 +27,6 @@ const HOSTS: [(Address, Address); 2] =
 
 fn client(number: u8) -> Address {
     [203, 0, 113, number]
-}
-
-fn peer(number: u8) -> [u8; 6] {
-    [2, 0x52, 0x56, 0, 0, number]
 }
 
 /// A segment: from whom, to whom, ports, number, what it acknowledges, flags, and data.
@@ -55,23 +44,15 @@ struct Segment<'a> {
 impl Segment<'_> {
     fn frame(&self, source: [u8; 6], destination: [u8; 6]) -> Vec<u8> {
         let ip = PacketBuilder::ethernet2(source, destination).ipv4(self.from, self.to, 60);
-        let mut tcp = ip.tcp(self.ports.0, self.ports.1, self.seq, 5_000);
-        for flag in [FIN, SYN, RST, ACK].into_iter().filter(|flag| self.flags & flag != 0) {
-            tcp = match flag {
-                FIN => tcp.fin(),
-                SYN => tcp.syn(),
-                RST => tcp.rst(),
-                _ => tcp.ack(self.ack),
-            };
-        }
+        let header = tcp_header(self.ports, self.seq, self.ack, self.flags, 5_000);
         let mut bytes = Vec::new();
-        tcp.write(&mut bytes, self.data).expect("a segment can be written");
+        ip.tcp_header(header).write(&mut bytes, self.data).expect("a segment can be written");
         bytes
     }
 }
 
 /// Both ends of a packet of TCP, and its number.
-fn ends(frame: &[u8]) -> ((Address, u16), (Address, u16), u32) {
+fn ends_and_number(frame: &[u8]) -> ((Address, u16), (Address, u16), u32) {
     let sliced = SlicedPacket::from_ethernet(frame).expect("it is sound");
     let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Tcp(tcp))) = (&sliced.net, &sliced.transport) else {
         panic!("no TCP: {frame:?}")
@@ -165,16 +146,23 @@ impl<'a> Path<'a> {
         self.waypoint.processor_mut().learn(place, &entry, self.now).expect("there is room");
     }
 
+    /// A first segment to a host's port 21, which the host answers; whether it has reached the host.
+    fn begins(&mut self, from: Address, port: u16, host: usize) -> bool {
+        let (inside, at) = HOSTS[host];
+        let opens = Segment { from, to: at, ports: (port, 21), seq: 7, ack: 0, flags: SYN, data: b"" };
+        let reached = self.asks(&opens).is_some();
+        let flags = SYN | ACK;
+        self.sends(&Segment { from: inside, to: from, ports: (21, port), seq: 700, ack: 8, flags, ..opens });
+        reached
+    }
+
     /// A handshake at a host's port 21, whose last segment acknowledges the answer or misses it by this;
     /// whether its first and its last segment have reached the host.
     fn shakes_hands(&mut self, from: Address, port: u16, host: usize, misses: u32) -> (bool, bool) {
-        let (inside, at) = HOSTS[host];
-        let opens = Segment { from, to: at, ports: (port, 21), seq: 7, ack: 0, flags: SYN, data: b"" };
-        let first = self.asks(&opens).is_some();
-        let flags = SYN | ACK;
-        self.sends(&Segment { from: inside, to: from, ports: (21, port), seq: 700, ack: 8, flags, ..opens });
-        let last = self.asks(&Segment { seq: 8, ack: 701 + misses, flags: ACK, ..opens }).is_some();
-        (first, last)
+        let first = self.begins(from, port, host);
+        let (to, ack) = (HOSTS[host].1, 701 + misses);
+        let last = Segment { from, to, ports: (port, 21), seq: 8, ack, flags: ACK, data: b"" };
+        (first, self.asks(&last).is_some())
     }
 
     /// A segment with `DATA` to a host's port 21; whether it reaches the host.
@@ -229,6 +217,16 @@ impl Seen {
         self.said = self.said.filter(|(said, _)| *said != port);
     }
 
+    /// A first segment from this port has reached the host. Of connections that begin and whose ports have
+    /// the same last four bits, the gateway knows one.
+    fn begins(&mut self, port: u16) {
+        for (other, connection) in &mut self.connections {
+            if *other != port && other % 16 == port % 16 {
+                connection.answered = None;
+            }
+        }
+    }
+
     /// A segment that has reached the host, with data or without.
     fn hears(&mut self, port: u16, seq: u32, ack: u32, bytes: usize, now: u64) {
         let known = self.connections.get(&port).copied().unwrap_or_default();
@@ -236,12 +234,11 @@ impl Seen {
             self.over(port);
             self.connections.insert(port, Connection { answered: None, next: Some(seq) });
         }
-        let Some(connection) = self.connections.get_mut(&port) else { return };
+        let Some(connection) = self.connections.get_mut(&port).filter(|_| bytes > 0) else { return };
         let end = seq.wrapping_add(bytes as u32);
-        let Some(next) = connection.next.filter(|next| (1..65_536).contains(&end.wrapping_sub(*next))) else {
+        if !connection.next.is_some_and(|next| (1..65_536).contains(&end.wrapping_sub(next))) {
             return;
-        };
-        assert!(bytes > 0 || seq != next);
+        }
         connection.next = Some(end);
         let before = if self.lives(now) { self.may_open } else { 0 };
         self.may_open = (before + OPENS).min(OPENS_AT_ONCE);
@@ -257,12 +254,11 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
     let mut seen: HashMap<(Address, usize), Seen> = HashMap::new();
     // What the host has opened: to whom, by which number, and when.
     let mut opened: Vec<(Address, u16, u32, u64)> = Vec::new();
-    let mut known: HashSet<(usize, Address, u16)> = HashSet::new();
     let (mut fresh, mut left, mut again) = (1_024, 0, 0);
     for _ in 0..1_500 {
         path.now += random.below(4) * random.below(3 * SECOND);
         let (number, host) = (random.between(1, 3) as u8, random.below(2) as usize);
-        let (from, port) = (client(number), random.between(40_000, 40_001) as u16);
+        let (from, port) = (client(number), *random.pick(&[40_000, 40_001, 40_016]));
         let (inside, at) = HOSTS[host];
         let state = seen.entry((from, host)).or_default();
         let next = state.connections.get(&port).and_then(|one| one.next).unwrap_or(8);
@@ -271,6 +267,7 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
                 let misses = random.below(3).saturating_sub(1) as u32;
                 let (first, last) = path.shakes_hands(from, port, host, misses);
                 if first {
+                    state.begins(port);
                     state.connections.entry(port).or_default().answered = Some(path.now);
                 }
                 if last {
@@ -280,12 +277,15 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
             }
             1..=3 => {
                 // Who guesses acknowledges something else, and reaches the host while its binding is young.
-                // Some data has come before, and some is far from what comes next.
+                // Some data has come before, and some is far from what comes next. Some segments have none.
                 let ack = if random.one_in(3) { 900 } else { 701 };
-                let seq = *random.pick(&[next, next, next, next.wrapping_sub(4), next.wrapping_add(1 << 20)]);
-                if path.says(from, port, host, seq, ack) {
+                let far = next.wrapping_add(1 << 20);
+                let seq = *random.pick(&[next, next, next, next.wrapping_sub(4), next.wrapping_add(9), far]);
+                let data: &[u8] = if random.one_in(4) { b"" } else { DATA };
+                let said = Segment { from, to: at, ports: (port, 21), seq, ack, flags: ACK, data };
+                if path.asks(&said).is_some() {
                     state.proved |= ack == 701;
-                    state.hears(port, seq, ack, DATA.len(), path.now);
+                    state.hears(port, seq, ack, data.len(), path.now);
                 }
             }
             4 => {
@@ -295,7 +295,7 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
                 let ends = Segment { from, to: at, ports: (port, 21), seq, ack: 900, flags, data: b"" };
                 if random.one_in(2) {
                     let is_open = state.connections.get(&port).is_some_and(|one| one.next.is_some());
-                    if path.asks(&ends).is_some() && is_open && !is_guessed {
+                    if path.asks(&ends).is_some() && !(is_open && is_guessed) {
                         state.over(port);
                     }
                 } else {
@@ -342,6 +342,9 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
                 let forged =
                     Segment { from: of, to: at, ports: (fresh, by), seq: 7, ack: 0, flags: SYN, data: b"" };
                 assert_eq!(path.asks(&forged).is_some(), by == 21 || host == 0);
+                if of == from {
+                    state.begins(fresh);
+                }
                 assert!(path.opens(host, by, of, fresh, 9).is_none(), "to {of:?} from port {by}");
             }
             _ => {
@@ -353,8 +356,7 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
                 assert_eq!(path.left_gateway, may_leave_gateway);
                 state.may_open -= usize::from(may_leave_gateway);
                 if let Some(frame) = frame {
-                    assert_eq!(ends(&frame), ((at, 20), (from, fresh), 9));
-                    assert!(known.insert((host, from, fresh)));
+                    assert_eq!(ends_and_number(&frame), ((at, 20), (from, fresh), 9));
                     opened.push((from, fresh, 9, path.now));
                     left += 1;
                     // The client answers, and nobody else's answer reaches the host.
@@ -368,7 +370,7 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
                         data: b"",
                     };
                     let reached = path.asks(&answer).expect("the host gets the answer");
-                    assert_eq!(ends(&reached), ((from, fresh), (inside, 20), 70));
+                    assert_eq!(ends_and_number(&reached), ((from, fresh), (inside, 20), 70));
                     assert!(path.asks(&Segment { from: client(77), ..answer }).is_none());
                 }
             }
@@ -410,6 +412,82 @@ fn the_gateway_remembers_so_many_who_have_said_something() {
     }
 }
 
+/// The ports of a client push out nobody else's connection that begins, and of its own those whose ports
+/// have the same last four bits.
+#[test]
+fn a_client_has_so_many_places_for_connections_that_begin() {
+    let programs = both(&[], &[("MOST_FTP", "2")]);
+    for back_end in BACK_ENDS {
+        let mut path = Path::new([&programs[0], &programs[1]], back_end);
+        path.begins(client(1), 40_000, 0);
+        for port in 40_000..40_100 {
+            path.begins(client(2), port, 0);
+        }
+        assert_eq!(path.held(1, "ftp_begun"), 17);
+        assert!(path.says(client(1), 40_000, 0, 8, 701));
+        assert!(path.opens(0, 20, client(1), 50_000, 9).is_some());
+        for (port, counts) in [(40_083, false), (40_099, true)] {
+            assert!(path.says(client(2), port, 0, 8, 701));
+            assert_eq!(path.opens(0, 20, client(2), port, 9).is_some(), counts, "{port}");
+        }
+    }
+}
+
+#[test]
+fn the_gateway_remembers_so_many_connections_that_begin() {
+    let programs = both(&[], &[("MOST_FTP", "1")]);
+    for back_end in BACK_ENDS {
+        let mut path = Path::new([&programs[0], &programs[1]], back_end);
+        for number in 1..=17 {
+            path.begins(client(number), 40_000, 0);
+        }
+        assert_eq!(path.held(1, "ftp_begun"), 16);
+        for (number, counts) in [(1, false), (2, true), (17, true)] {
+            assert!(path.says(client(number), 40_000, 0, 8, 701));
+            assert_eq!(path.opens(0, 20, client(number), 50_000, 9).is_some(), counts, "{number}");
+        }
+    }
+}
+
+/// What is forgotten lets nothing more, and its end still ends what it has let.
+#[test]
+fn the_gateway_remembers_so_many_connections_that_are_open() {
+    let programs = both(&[], &[("MOST_FTP", "1")]);
+    for back_end in BACK_ENDS {
+        let mut path = Path::new([&programs[0], &programs[1]], back_end);
+        let from = client(1);
+        path.shakes_hands(from, 40_000, 0, 0);
+        assert!(path.says(from, 40_000, 0, 8, 701));
+        for port in 40_001..=40_016 {
+            path.shakes_hands(from, port, 0, 0);
+        }
+        assert_eq!(path.held(1, "ftp_open"), 16);
+        assert!(path.opens(0, 20, from, 50_000, 9).is_some());
+        let (to, flags) = (HOSTS[0].1, FIN | ACK);
+        let ends = Segment { from, to, ports: (40_000, 21), seq: 12, ack: 701, flags, data: b"" };
+        assert!(path.asks(&ends).is_some());
+        assert!(path.opens(0, 20, from, 50_001, 9).is_none());
+        assert!(path.says(from, 40_000, 0, 12, 701) && path.opens(0, 20, from, 50_001, 9).is_none());
+        assert_eq!(path.reasons.get("host_begins"), Some(&2));
+        assert!(path.says(from, 40_001, 0, 8, 701) && path.opens(0, 20, from, 50_001, 9).is_some());
+    }
+}
+
+/// A SYN that comes again to a port that is forgotten counts as another one.
+#[test]
+fn the_gateway_remembers_so_many_ports_that_a_host_has_connected_to() {
+    let programs = both(&[], &[("MOST_FTP", "1")]);
+    for back_end in BACK_ENDS {
+        let mut path = Path::new([&programs[0], &programs[1]], back_end);
+        path.shakes_hands(client(1), 40_000, 0, 0);
+        assert!(path.says(client(1), 40_000, 0, 8, 701));
+        let opens = [50_000, 50_001, 50_001, 50_000].map(|to| path.opens(0, 20, client(1), to, 9).is_some());
+        assert_eq!(opens, [true, true, true, false]);
+        assert_eq!(path.held(1, "ftp_opened"), 1);
+        assert_eq!(path.reasons.get("ftp_opens_too_many"), Some(&1));
+    }
+}
+
 #[test]
 fn who_finds_no_place_for_data_has_its_connection_for_commands() {
     // There is one place, and the connection for commands has it.
@@ -421,6 +499,21 @@ fn who_finds_no_place_for_data_has_its_connection_for_commands() {
         assert!(path.says(client(1), 40_000, 0, 8, 701));
         assert!(path.opens(0, 20, client(1), 50_000, 9).is_none());
         assert_eq!(path.reasons.get("not_its_binding"), Some(&1));
+    }
+}
+
+/// The binding for data lasts as long as connections for commands begin.
+#[test]
+fn who_goes_on_with_commands_stays_bound_by_the_port_for_data() {
+    let programs = both(&[], &[]);
+    for back_end in BACK_ENDS {
+        let mut path = Path::new([&programs[0], &programs[1]], back_end);
+        for port in [40_000, 40_001] {
+            path.shakes_hands(client(1), port, 0, 0);
+            path.now += 100 * 60 * SECOND;
+        }
+        assert!(path.says(client(1), 40_001, 0, 8, 701));
+        assert!(path.opens(0, 20, client(1), 50_000, 9).is_some());
     }
 }
 
@@ -467,7 +560,7 @@ fn who_means_another_host_by_the_port_for_data_is_not_bound_by_it() {
             assert!(path.says(client(1), 40_000, 0, 8, 701));
             let frame = path.opens(0, 20, client(1), 50_000, 9);
             assert!(path.left_gateway);
-            let from = frame.map(|frame| ends(&frame).0.0);
+            let from = frame.map(|frame| ends_and_number(&frame).0.0);
             assert_ne!(from, Some(at), "{table}");
         }
     }
@@ -507,7 +600,7 @@ fn who_begins_by_a_syn_cookie_is_bound_by_both_ports() {
         path.asks(&Segment { from: client(2), ..opens });
         let outcome = path.waypoint.packet(1, &opens.frame(ROUTER, WAYPOINT), path.now);
         let [(1, answer)] = &outcome.left[..] else { panic!("it is answered: {outcome:?}") };
-        let cookie = ends(answer).2;
+        let cookie = ends_and_number(answer).2;
         path.asks(&Segment { seq: 8, ack: cookie.wrapping_add(1), flags: ACK, ..opens });
         assert_eq!((path.held(0, "tcp_bindings"), path.held(0, "spliced")), (2, 1));
     }

@@ -9,6 +9,7 @@
 
 mod ends;
 mod names_messages;
+mod names_segments;
 mod names_six;
 
 use ends::{Ends, ICMP, TCP, UDP, ends, rewritten, valid, without_wrong};
@@ -18,12 +19,12 @@ use exec::BackendKind;
 use exec::state::MAX_DUE_RUNS;
 use lang::ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
+use names_segments::{ACK, Address, FIN, ROUTER, RST, SECOND, SYN, WAYPOINT, peer, tcp_header};
 use packet::VerdictKind;
 use std::collections::{BTreeMap, HashMap};
 use suite::corpus::{compile_file, root, shipped_with};
 use suite::random::SuiteRandom;
 
-const SECOND: u64 = 1_000_000_000;
 const QUARANTINE: u64 = 120 * SECOND;
 /// For how long a packet may come again that could have been for another host.
 const CONTESTED: u64 = 65 * SECOND;
@@ -34,31 +35,19 @@ const TUNNEL: u16 = 2;
 const GATEWAY_TUNNEL: u16 = 1;
 const HOSTS: u16 = 2;
 
-const ROUTER: [u8; 6] = [2, 0, 0x5e, 0, 0, 0xfe];
-const WAYPOINT: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
 const GATEWAY: [u8; 6] = [2, 0, 0x5e, 0, 0, 2];
 /// The number that gateways know the waypoint by.
 const WAYPOINT_NUMBER: u8 = 9;
 
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 16;
-
 /// The number that every segment begins with.
 const SEQUENCE: u32 = 7;
 
-type Address = [u8; 4];
 /// Initiator, waypoint address, protocol, port or 0 for echo.
 type Claim = (Address, Address, u8, u16);
 
 fn program(name: &str) -> Program {
     let path = root().join(format!("programs/{name}.rav"));
     compile_file(&path, Decode::Lazy).expect("it can be read").program.expect("it compiles")
-}
-
-fn peer(number: u8) -> [u8; 6] {
-    [2, 0x52, 0x56, 0, 0, number]
 }
 
 fn card(host: Address) -> [u8; 6] {
@@ -97,18 +86,8 @@ fn frame(cards: ([u8; 6], [u8; 6]), said: Said) -> Vec<u8> {
     let mut bytes = Vec::new();
     let written = match said.proto {
         TCP => {
-            let mut tcp = ip.tcp(said.ports.0, said.ports.1, SEQUENCE, 1_000);
-            for (flag, set) in [(FIN, 0), (SYN, 1), (RST, 2), (ACK, 3)] {
-                if said.flags & flag != 0 {
-                    tcp = match set {
-                        0 => tcp.fin(),
-                        1 => tcp.syn(),
-                        2 => tcp.rst(),
-                        _ => tcp.ack(said.ack),
-                    };
-                }
-            }
-            tcp.write(&mut bytes, &body)
+            let header = tcp_header(said.ports, SEQUENCE, said.ack, said.flags, 1_000);
+            ip.tcp_header(header).write(&mut bytes, &body)
         }
         UDP => ip.udp(said.ports.0, said.ports.1).write(&mut bytes, &body),
         _ if said.flags == 0 => ip.icmpv4_echo_request(said.ports.0, 1).write(&mut bytes, &body),

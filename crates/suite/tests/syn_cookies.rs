@@ -2,32 +2,25 @@
 //! place. The twin of a cookie is computed here by another library; the model of initiator and host knows
 //! segments and nothing of the program's tables.
 
+mod names_segments;
+
 use engine::{PacketBench, PacketOutcome};
 use etherparse::TcpOptionElement::{MaximumSegmentSize, SelectiveAcknowledgementPermitted, WindowScale};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use exec::BackendKind;
 use lang::ir::{Entry, Match, Program};
+use names_segments::{ACK, Address, FIN, ROUTER, RST, SECOND, SYN, WAYPOINT, peer, tcp_header};
 use packet::VerdictKind;
 use siphasher::sip::SipHasher24;
 use suite::corpus::shipped_with;
 
-const SECOND: u64 = 1_000_000_000;
 const PUBLIC: u16 = 1;
 const TUNNEL: u16 = 2;
-const ROUTER: [u8; 6] = [2, 0, 0x5e, 0, 0, 0xfe];
-const WAYPOINT: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
 const AT: [u8; 4] = [198, 51, 100, 1];
 const HOST: [u8; 4] = [10, 0, 0, 80];
 const CLIENT: [u8; 4] = [203, 0, 113, 1];
 const TCP: u8 = 6;
 const KEYS: (u64, u64) = (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
-
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 16;
-
-type Address = [u8; 4];
 
 /// A segment of TCP.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,25 +54,13 @@ fn opening(port: u16, seq: u32) -> Segment {
 
 impl Segment {
     fn bytes(&self, cards: ([u8; 6], [u8; 6])) -> Vec<u8> {
-        let mut tcp = PacketBuilder::ethernet2(cards.0, cards.1).ipv4(self.from, self.to, 60).tcp(
-            self.ports.0,
-            self.ports.1,
-            self.seq,
-            5_000,
-        );
+        let ip = PacketBuilder::ethernet2(cards.0, cards.1).ipv4(self.from, self.to, 60);
         let mut options: Vec<_> = self.mss.map(MaximumSegmentSize).into_iter().collect();
         if self.other_options {
             options.extend([SelectiveAcknowledgementPermitted, WindowScale(7)]);
         }
-        tcp = tcp.options(&options).expect("they fit");
-        for flag in [FIN, SYN, RST, ACK].into_iter().filter(|flag| self.flags & flag != 0) {
-            tcp = match flag {
-                FIN => tcp.fin(),
-                SYN => tcp.syn(),
-                RST => tcp.rst(),
-                _ => tcp.ack(self.ack),
-            };
-        }
+        let header = tcp_header(self.ports, self.seq, self.ack, self.flags, 5_000);
+        let tcp = ip.tcp_header(header).options(&options).expect("they fit");
         let mut bytes = Vec::new();
         tcp.write(&mut bytes, &self.data).expect("a segment can be written");
         bytes
@@ -126,10 +107,6 @@ fn twin(segment: &Segment, mss_index: u8, period: u64) -> u32 {
     text.extend(&period.to_le_bytes()[..7]);
     let hash = SipHasher24::new_with_keys(KEYS.0, KEYS.1).hash(&text);
     ((period & 1) as u32) << 31 | u32::from(mss_index) << 28 | hash as u32 & 0xfff_ffff
-}
-
-fn peer(number: u8) -> [u8; 6] {
-    [2, 0x52, 0x56, 0, 0, number]
 }
 
 /// The waypoint, with a reason and the segments for each packet.
@@ -476,6 +453,27 @@ fn a_port_that_is_used_again_begins_with_a_new_cookie() {
         let wanted = Segment { to: HOST, ack: 71, ..data.clone() };
         assert_eq!(world.asks(&data), (None, vec![(TUNNEL, wanted)]));
         assert_eq!((world.held("spliced"), world.held("spliced_back")), (1, 1));
+    });
+}
+
+/// Hours later a port is used again, whose older connection is still spliced: the way back of the binding
+/// lasts as long as the binding.
+#[test]
+fn a_connection_by_a_cookie_keeps_the_way_back_of_its_binding() {
+    everywhere(FEW, |world| {
+        world.crowd();
+        let first = opening(40_000, 10);
+        world.opens(&first);
+        world.answers(&host_answer(&first, 50));
+        world.now += 123 * 60 * SECOND;
+        world.opens(&opening(40_000, 9_000));
+        world.now += 120 * SECOND;
+        world.bench.advance(world.now);
+        let second = opening(40_001, 99);
+        assert_eq!(world.asks(&second).0, None, "who is bound needs no cookie");
+        let direct = host_answer(&second, 4_711);
+        let wanted = Segment { from: AT, mss: Some(1_380), ..direct.clone() };
+        assert_eq!(world.answers(&direct), (None, vec![(PUBLIC, wanted)]));
     });
 }
 

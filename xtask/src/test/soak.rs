@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the tests that have a whole form, in this form, and then the random mix of `live_soak`
+//! `cargo xtask soak`: the tests that have a long form, in this form, and then the random mix of `live_soak`
 //! for an hour, or for as long as is said.
 
 use super::{Context, cargo, deadline, packages};
@@ -7,8 +7,10 @@ use std::time::Duration;
 
 /// How long the mix lasts if nothing else is said.
 const SECONDS: u64 = 60 * 60;
-/// Building, whole forms of other tests, and what happens between the rounds: the captures of a minute are
-/// judged in less.
+/// For all else. The long form of `live_named_programs` pauses for 16 minutes, and lets each of its four
+/// transfers of 1 GiB take 15. The other 14 minutes are for building, for the other tests, among them the
+/// long forms of `live_two_waypoints` and `live_faults`, and for what happens between the rounds of the mix:
+/// the captures of a minute are judged in less.
 const BESIDE: Duration = Duration::from_secs(90 * 60);
 
 /// Runs it. False, if something did not hold.

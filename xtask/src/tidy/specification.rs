@@ -31,14 +31,18 @@ pub(super) fn promises(tree: &Tree, steps: &[&str], findings: &mut Vec<Finding>)
     }
 }
 
-/// Checks every test that a page of a study says a mechanism is shown by.
+/// Checks every test that a page of a study says a mechanism is shown by; who says so names one in this line.
 pub(super) fn studies(tree: &Tree, steps: &[&str], findings: &mut Vec<Finding>) {
     for (path, text) in tree.ending("md").filter(|(path, _)| path.starts_with("docs/studies/")) {
         for (line, content) in (1..).zip(text.lines()) {
-            let shown = content.split_once("; shown by ").map_or("", |(_, shown)| shown);
-            for test in shown.split('`').skip(1).step_by(2).filter(|test| !is_there(tree, steps, test)) {
-                let text = format!("the page names `{test}`, which does not exist");
-                findings.push(Finding::new(path, line, RULE, text));
+            let Some(place) = content.to_ascii_lowercase().find("shown by") else { continue };
+            let mut report = |text: String| findings.push(Finding::new(path, line, RULE, text));
+            let named: Vec<&str> = content[place..].split('`').skip(1).step_by(2).collect();
+            if named.is_empty() {
+                report("the page says `shown by` and names no test in this line".to_owned());
+            }
+            for test in named.into_iter().filter(|test| !is_there(tree, steps, test)) {
+                report(format!("the page names `{test}`, which does not exist"));
             }
         }
     }

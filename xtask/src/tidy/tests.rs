@@ -218,6 +218,11 @@ fn promises_are_numbered_and_shown() {
     assert_eq!(found(&sound().with("SPECIFICATION.md", shown)), []);
     let page = |test: &str| format!("# A study\n| 1 | **holds**; shown by `{test}` |\n");
     breaks("docs/studies/made.md", &page("engine::worker::tests::counts_some"), "promise");
+    for unclear in
+        ["; shown by us", ", shown by `spin`", "Shown by `spin`.", "; shown by\n`programs/wire.rav`"]
+    {
+        breaks("docs/studies/made.md", &format!("# A study\n{unclear}\n"), "promise");
+    }
     let shown = page("engine::worker::tests::counts_all");
     assert_eq!(found(&sound().with("docs/studies/made.md", &shown)), []);
 }

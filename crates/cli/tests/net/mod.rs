@@ -9,6 +9,7 @@
 pub(crate) mod capture;
 pub(crate) mod frr;
 pub(crate) mod lldpd;
+pub(crate) mod script;
 pub(crate) mod small_internet;
 pub(crate) mod sshd;
 pub(crate) mod udp_stream;

@@ -1,20 +1,20 @@
 //! A small internet with a waypoint and a gateway in it, from the files that `ravelin naming init` makes, for
 //! tests in which programs that know nothing of Ravelin reach hosts by their names.
 
+use super::script::Script;
 use super::{Running, binary, installed, text};
 use rig::{Namespace, SmallInternet};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The zone of the names.
 pub(crate) const ZONE: &str = "home.example";
 /// The variable of the environment that says how long the soak lasts; where it is set, tests that have a
-/// whole form take it.
+/// long form take it.
 pub(crate) const WHOLE_RUN: &str = "RAVELIN_SOAK_SECONDS";
 /// Bytes of the download that each web server has.
 const DOWNLOAD: usize = 1 << 20;
@@ -25,8 +25,7 @@ const BUFFER: &str = "65536";
 /// How long anything may take that is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a run takes: the first in the tests of each change, the second as the plan of tests has it, or larger
-/// than the first.
+/// What a run takes: the first in ordinary tests, the second in the long form of `cargo xtask soak`.
 pub(crate) fn either<T>(short: T, whole: T) -> T {
     if std::env::var_os(WHOLE_RUN).is_some() { whole } else { short }
 }
@@ -418,8 +417,7 @@ for line in sys.stdin:
 
 /// One connection of TCP that lasts, in which each line is answered before the next.
 pub(crate) struct Talk {
-    client: Child,
-    answers: BufReader<ChildStdout>,
+    client: Script,
     said: usize,
 }
 
@@ -427,11 +425,8 @@ impl Talk {
     /// An initiator connects to the echo server of a host by its name.
     pub(crate) fn begin(home: &Home, initiator: usize, name: &str) -> Talk {
         let mut client = home.client(initiator, "python3");
-        client.args(["-u", "-c", ECHO_CLIENT, &format!("{name}.{ZONE}")]);
-        let client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut client = client.expect("python runs");
-        let answers = BufReader::new(client.stdout.take().expect("is piped"));
-        let mut talk = Talk { client, answers, said: 0 };
+        let client = Script::start(client.args(["-u", "-c", ECHO_CLIENT, &format!("{name}.{ZONE}")]));
+        let mut talk = Talk { client, said: 0 };
         talk.goes_on();
         talk
     }
@@ -440,21 +435,9 @@ impl Talk {
     pub(crate) fn goes_on(&mut self) {
         for _ in 0..5 {
             self.said += 1;
-            let line = format!("line {}\n", self.said);
-            let stdin = self.client.stdin.as_mut().expect("is piped");
-            stdin.write_all(line.as_bytes()).expect("the client runs");
-            let mut answer = String::new();
-            self.answers.read_line(&mut answer).expect("text");
-            assert_eq!(answer, line, "each line is answered");
+            let line = format!("line {}", self.said);
+            assert_eq!(self.client.ask(&line), line, "each line is answered");
         }
-    }
-}
-
-impl Drop for Talk {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.client.kill();
-        let _ = self.client.wait();
     }
 }
 

@@ -12,15 +12,12 @@ use lang::ir::Program;
 use packet::VerdictKind;
 use std::collections::VecDeque;
 
-use crate::{peer, program};
+use crate::{GATEWAY, ROUTER, WAYPOINT, peer, program};
 
 /// Ports of both programs: towards initiators, towards hosts.
 const OUT: u16 = 1;
 const IN: u16 = 2;
 
-const ROUTER: [u8; 6] = [2, 0, 0x5e, 0, 0, 0xfe];
-const WAYPOINT: [u8; 6] = [2, 0, 0x5e, 0, 0, 1];
-const GATEWAY: [u8; 6] = [2, 0, 0x5e, 0, 0, 2];
 const HOST_CARD: [u8; 6] = [2, 0, 0, 0, 0, 53];
 
 const INITIATOR: [u8; 4] = [203, 0, 113, 9];

@@ -7,8 +7,7 @@
 
 mod translated;
 
-use super::{GATEWAY, ROUTER, SECOND, WAYPOINT};
-use crate::program;
+use crate::{GATEWAY, ROUTER, SECOND, WAYPOINT, peer, program};
 use engine::{PacketBench, PacketOutcome};
 use exec::BackendKind;
 use exec::state::MAX_DUE_RUNS;
@@ -57,10 +56,6 @@ struct Said {
 
 /// An acknowledgement of nothing.
 const PLAIN: (u8, u32, u32) = (0x10, 0, 0);
-
-fn peer(number: u8) -> [u8; 6] {
-    [2, 0x52, 0x56, 0, 0, number]
-}
 
 fn outside(last: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, last)
