@@ -220,143 +220,132 @@ impl Curve {
 }
 
 /// Some curves on logarithmic axes, their names above them in their colours, each once.
-pub(crate) fn curves(curves: &[Curve], below: &str, beside: &str) -> Result<String, Failed> {
-    let mut named: Vec<&str> = Vec::new();
-    for curve in curves.iter().filter(|curve| !curve.points.is_empty()) {
-        if !named.contains(&curve.name.as_str()) {
-            named.push(&curve.name);
-        }
-    }
-    let across_names = (WIDTH as usize / NAME_WIDTH).max(1);
-    let top = LINE + 8 + named.len().div_ceil(across_names) as i32 * LINE;
-    let height = top + 260;
-    let frame: [i32; 4] = [58, top, WIDTH as i32 - 12, height - 48];
-    let points = || curves.iter().flat_map(|curve| curve.points.iter().copied());
-    let (Some(across), Some(up)) =
-        (Decades::of(points().map(|point| point.0)), Decades::of(points().map(|point| point.1)))
-    else {
-        return Err("there is nothing to draw".into());
-    };
-    let [left, top, right, bottom] = frame;
-    let place = |(x, y): (f64, f64)| {
-        let along = |share: f64, from: i32, to: i32| from + (share * f64::from(to - from)) as i32;
-        (along(across.share(x), left, right), along(up.share(y), bottom, top))
-    };
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
-        let words = |size: i32| TextStyle::from(("sans-serif", size).into_font()).color(&INK);
-        let (centre, end) = (Pos::new(HPos::Center, VPos::Top), Pos::new(HPos::Right, VPos::Center));
-        for tick in across.ticks() {
-            let x = place((tick, 1.0)).0;
-            area.draw(&PathElement::new(vec![(x, top), (x, bottom)], INK.mix(0.2)))?;
-            area.draw(&Text::new(short(tick), (x, bottom + 8), words(12).pos(centre)))?;
-        }
-        for tick in up.ticks() {
-            let y = place((1.0, tick)).1;
-            area.draw(&PathElement::new(vec![(left, y), (right, y)], INK.mix(0.2)))?;
-            area.draw(&Text::new(short(tick), (left - 8, y), words(12).pos(end)))?;
-        }
-        area.draw(&Text::new(below.to_owned(), ((left + right) / 2, bottom + 30), words(13).pos(centre)))?;
-        area.draw(&Text::new(beside.to_owned(), (0, 4), words(13)))?;
-        for (number, name) in named.iter().enumerate() {
-            let place = (
-                (number % across_names * NAME_WIDTH) as i32,
-                LINE + 4 + (number / across_names) as i32 * LINE,
-            );
-            let name = wrapped(name, NAME_WIDTH / 7).join(" ");
-            area.draw(&Text::new(name, place, words(13).color(&COLOURS[number % COLOURS.len()])))?;
-        }
-        for curve in curves {
-            let Some(number) = named.iter().position(|name| *name == curve.name) else { continue };
-            let colour = COLOURS[number % COLOURS.len()];
-            let drawn: Vec<_> = curve.points.iter().map(|point| place(*point)).collect();
-            let filled = if curve.dashed { colour.stroke_width(1) } else { colour.filled() };
-            for (x, y) in &drawn {
-                area.draw(&Circle::new((*x, *y), 4, filled))?;
-            }
-            if curve.dashed {
-                area.draw(&DashedPathElement::new(drawn, 6, 5, colour.stroke_width(1)))?;
-            } else {
-                area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
-            }
-        }
-        area.present()?;
-    }
-    Ok(finished(&svg))
+pub(crate) fn curves(curves: &[Curve], below: &str, unit: &str) -> Result<String, Failed> {
+    beside(&[("", curves)], below, unit)
 }
 
-/// The width of one of two panels, from its left edge to that of the next.
-const PANEL: i32 = WIDTH as i32 / 2;
 /// The least room between the middles of two numbers below an axis.
 const BETWEEN_TICKS: i32 = 46;
+/// The most room that a digit of a number at an axis takes.
+const DIGIT: i32 = 7;
 
 /// Panels with curves side by side, on the same logarithmic axes; the names of curves stand above them.
-pub(crate) fn beside(panels: &[(&str, &[Curve]); 2], below: &str, unit: &str) -> Result<String, Failed> {
+pub(crate) fn beside(panels: &[(&str, &[Curve])], below: &str, unit: &str) -> Result<String, Failed> {
     let all = || panels.iter().flat_map(|(_, curves)| curves.iter());
-    let mut named: Vec<&str> = Vec::new();
-    for curve in all() {
-        if !named.contains(&curve.name.as_str()) {
-            named.push(&curve.name);
-        }
-    }
     let points = || all().flat_map(|curve| curve.points.iter().copied());
     let (Some(across), Some(up)) =
         (Decades::of(points().map(|point| point.0)), Decades::of(points().map(|point| point.1)))
     else {
         return Err("there is nothing to draw".into());
     };
-    let across_names = (WIDTH as usize / NAME_WIDTH).max(1);
-    let top = 3 * LINE + named.len().div_ceil(across_names) as i32 * LINE;
+    let named = named(all());
+    let (names, names_end) = names_above(&named);
+    let has_titles = panels.iter().any(|(title, _)| !title.is_empty());
+    let top = names_end + if has_titles { 3 * LINE } else { 2 * LINE };
     let (bottom, height) = (top + 220, top + 220 + 48);
+    let longest = up.ticks().into_iter().map(|tick| short(tick).len()).max().unwrap_or(0);
+    let (room, width) = (longest as i32 * DIGIT + 10, WIDTH as i32 / panels.len().max(1) as i32);
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (WIDTH, height as u32)).into_drawing_area();
         let words = |size: i32| TextStyle::from(("sans-serif", size).into_font()).color(&INK);
-        let (centre, end) = (Pos::new(HPos::Center, VPos::Top), Pos::new(HPos::Right, VPos::Center));
-        for (number, name) in named.iter().enumerate() {
-            let (column, row) = ((number % across_names) as i32, (number / across_names) as i32);
-            let place = (column * NAME_WIDTH as i32, 2 + row * LINE);
-            let colour = COLOURS[number % COLOURS.len()];
-            area.draw(&Text::new((*name).to_owned(), place, words(13).color(&colour)))?;
+        for NameLine { number, place, text } in names {
+            area.draw(&Text::new(text, place, words(13).color(&COLOURS[number % COLOURS.len()])))?;
         }
         for (number, (title, curves)) in (0..).zip(panels) {
-            let (left, right) = (number * PANEL + 44, (number + 1) * PANEL - 14);
-            let place = |(x, y): (f64, f64)| {
-                let along = |share: f64, from: i32, to: i32| from + (share * f64::from(to - from)) as i32;
-                (along(across.share(x), left, right), along(up.share(y), bottom, top))
-            };
-            area.draw(&Text::new((*title).to_owned(), (left, top - 2 * LINE), words(13)))?;
-            area.draw(&Text::new(unit.to_owned(), (left, top - LINE), words(12)))?;
-            let mut last = i32::MIN / 2;
-            for tick in across.ticks() {
-                let x = place((tick, 1.0)).0;
-                area.draw(&PathElement::new(vec![(x, top), (x, bottom)], INK.mix(0.2)))?;
-                if x - last >= BETWEEN_TICKS && x + BETWEEN_TICKS / 2 <= right + 14 {
-                    area.draw(&Text::new(short(tick), (x, bottom + 8), words(12).pos(centre)))?;
-                    last = x;
-                }
-            }
-            for tick in up.ticks() {
-                let y = place((1.0, tick)).1;
-                area.draw(&PathElement::new(vec![(left, y), (right, y)], INK.mix(0.2)))?;
-                area.draw(&Text::new(short(tick), (left - 6, y), words(12).pos(end)))?;
-            }
-            let middle = ((left + right) / 2, bottom + 28);
-            area.draw(&Text::new(below.to_owned(), middle, words(12).pos(centre)))?;
-            for curve in *curves {
-                let Some(number) = named.iter().position(|name| *name == curve.name) else { continue };
-                let colour = COLOURS[number % COLOURS.len()];
-                let drawn: Vec<_> = curve.points.iter().map(|point| place(*point)).collect();
-                for at in &drawn {
-                    area.draw(&Circle::new(*at, 3, colour.filled()))?;
-                }
-                area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
-            }
+            let (left, right) = (number * width + room, (number + 1) * width - 14);
+            area.draw(&Text::new((*title).to_owned(), (left, top - 2 * LINE - 4), words(13)))?;
+            area.draw(&Text::new(unit.to_owned(), (left, top - LINE - 4), words(12)))?;
+            panel(&area, [left, top, right, bottom], [&across, &up], below, curves, &named)?;
         }
         area.present()?;
     }
     Ok(finished(&svg))
+}
+
+/// The names of curves that have points, each once, in their order.
+fn named<'a>(curves: impl Iterator<Item = &'a Curve>) -> Vec<&'a str> {
+    let mut named: Vec<&str> = Vec::new();
+    for curve in curves.filter(|curve| !curve.points.is_empty()) {
+        if !named.contains(&curve.name.as_str()) {
+            named.push(&curve.name);
+        }
+    }
+    named
+}
+
+/// A line of the name of a curve: the name's number, where the line stands, and what it says.
+struct NameLine {
+    number: usize,
+    place: (i32, i32),
+    text: String,
+}
+
+/// The lines of names in columns from the top on, and where the lowest ends.
+fn names_above(named: &[&str]) -> (Vec<NameLine>, i32) {
+    let columns = (WIDTH as usize / NAME_WIDTH).max(1);
+    let (mut all, mut top) = (Vec::new(), 2);
+    for (row, names) in named.chunks(columns).enumerate() {
+        let mut rows = 0;
+        for (column, name) in names.iter().enumerate() {
+            let lines = wrapped(name, NAME_WIDTH / DIGIT as usize);
+            rows = rows.max(lines.len());
+            all.extend((0..).zip(lines).map(|(line, text)| {
+                let place = ((column * NAME_WIDTH) as i32, top + line * LINE);
+                NameLine { number: row * columns + column, place, text }
+            }));
+        }
+        top += rows as i32 * LINE;
+    }
+    (all, top)
+}
+
+/// Curves in a frame (left, top, right and bottom), with the numbers of both axes and the name of the one
+/// below.
+fn panel(
+    area: &Area<'_>,
+    [left, top, right, bottom]: [i32; 4],
+    [across, up]: [&Decades; 2],
+    below: &str,
+    curves: &[Curve],
+    named: &[&str],
+) -> Result<(), Failed> {
+    let words = || TextStyle::from(("sans-serif", 12).into_font()).color(&INK);
+    let (centre, end) = (Pos::new(HPos::Center, VPos::Top), Pos::new(HPos::Right, VPos::Center));
+    let place = |(x, y): (f64, f64)| {
+        let along = |share: f64, from: i32, to: i32| from + (share * f64::from(to - from)) as i32;
+        (along(across.share(x), left, right), along(up.share(y), bottom, top))
+    };
+    let mut last = i32::MIN / 2;
+    for tick in across.ticks() {
+        let x = place((tick, 1.0)).0;
+        area.draw(&PathElement::new(vec![(x, top), (x, bottom)], INK.mix(0.2)))?;
+        if x - last >= BETWEEN_TICKS && x + BETWEEN_TICKS / 2 <= right + 14 {
+            area.draw(&Text::new(short(tick), (x, bottom + 8), words().pos(centre)))?;
+            last = x;
+        }
+    }
+    for tick in up.ticks() {
+        let y = place((1.0, tick)).1;
+        area.draw(&PathElement::new(vec![(left, y), (right, y)], INK.mix(0.2)))?;
+        area.draw(&Text::new(short(tick), (left - 6, y), words().pos(end)))?;
+    }
+    area.draw(&Text::new(below.to_owned(), ((left + right) / 2, bottom + 28), words().pos(centre)))?;
+    for curve in curves {
+        let Some(number) = named.iter().position(|name| *name == curve.name) else { continue };
+        let colour = COLOURS[number % COLOURS.len()];
+        let drawn: Vec<_> = curve.points.iter().map(|point| place(*point)).collect();
+        let filled = if curve.dashed { colour.stroke_width(1) } else { colour.filled() };
+        for at in &drawn {
+            area.draw(&Circle::new(*at, 3, filled))?;
+        }
+        if curve.dashed {
+            area.draw(&DashedPathElement::new(drawn, 6, 5, colour.stroke_width(1)))?;
+        } else {
+            area.draw(&PathElement::new(drawn, colour.stroke_width(2)))?;
+        }
+    }
+    Ok(())
 }
 
 /// A plot as a file of its own, whose surroundings are not known: dark on white, in its own size.
@@ -490,6 +479,29 @@ mod tests {
         let axis = Decades { lowest: 1.0, highest: 100.0 };
         assert!((axis.share(10.0) - 0.5).abs() < 1e-9 && axis.ticks().contains(&20.0));
         assert!(curves(&[], "", "").is_err());
+    }
+
+    #[test]
+    fn panels_name_what_they_draw_once_and_in_lines_that_fit() {
+        let points = vec![(1.0, 1.0), (10.0, 1_000_000.0)];
+        let long = "a name that reaches far into the column of the next one";
+        let theirs = [Curve::new("empty", Vec::new()), Curve::new(long, points.clone())];
+        let ours = [Curve { dashed: true, ..Curve::new("other", points.clone()) }, Curve::new(long, points)];
+        let svg = beside(&[("theirs", &theirs), ("ours", &ours)], "packets", "Mpps").expect("panels");
+        assert!(svg.contains("theirs") && svg.contains("ours") && !svg.contains("empty"), "{svg}");
+        assert_eq!((svg.matches("packets").count(), svg.matches("Mpps").count()), (2, 2), "of each panel");
+        assert_eq!(svg.matches("<circle").count(), 6);
+        // A dashed line is drawn as its dashes.
+        let lines = |svg: &str| svg.matches("stroke-width=\"2\"").count();
+        assert_eq!(lines(&svg), 2, "two are drawn through");
+        let named = [long, "other"];
+        let (lines, end) = names_above(&named);
+        let of = |number: usize| lines.iter().filter(move |line| line.number == number);
+        assert_eq!(of(0).map(|line| line.text.as_str()).collect::<Vec<_>>().join(" "), long);
+        assert!(of(0).count() > 1 && lines.iter().all(|line| line.text.len() <= NAME_WIDTH / 7));
+        assert_eq!(of(1).map(|line| line.place).collect::<Vec<_>>(), [(NAME_WIDTH as i32, 2)]);
+        assert!(lines.iter().all(|line| line.place.1 + LINE <= end) && svg.contains("1000000"));
+        assert!(lines.iter().all(|line| svg.contains(&line.text)), "{svg}");
     }
 
     #[test]

@@ -83,6 +83,11 @@ const PERSISTENT: [(&str, usize); 9] = [
 /// How often warps meet in it; once more where they fetch their packets, and where they write them back.
 const MEETINGS: usize = 4;
 
+/// What tells compilers of CUDA that nobody writes a table while a kernel runs.
+const READ_ONLY: &str = "#define TABLE const u32 *__restrict__\n";
+/// Programs that read tables of several kinds.
+const READERS: [&str; 4] = ["firewall", "firewall_rules", "ids", "lpm"];
+
 /// The program that a test needs, or a line that says what it leaves out.
 fn found(program: &str, package: &str) -> bool {
     let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -180,6 +185,59 @@ fn cuda_text_compiles_to_ptx() {
                         "{name}: `{words}` is not {times} times in the persistent kernel's PTX"
                     ));
                 }
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn cuda_text_says_of_every_table_that_nobody_writes_it() {
+    let mut tables = 0;
+    for (name, program) in programs("programs") {
+        for (_, kernel) in kernels(&program) {
+            let (text, persistent) = (kernel.text(Dialect::Cuda), kernel.persistent_text(Dialect::Cuda));
+            for (list, text) in [("PARAMETERS", text), ("SERVED", persistent)] {
+                assert_eq!(text.matches("#define TABLE ").count(), 1, "{name}");
+                assert!(text.contains(READ_ONLY), "{name}: a table is no `const __restrict__`");
+                let start = format!("#define {list} ");
+                let list = text.lines().find(|line| line.starts_with(&start)).expect("it has parameters");
+                let places = 0..kernel.plan.tables.len();
+                let wanted: String = places.map(|place| format!(", TABLE t{place}")).collect();
+                assert!(list.ends_with(&wanted), "{name}: {list}");
+                tables += kernel.plan.tables.len();
+            }
+        }
+    }
+    assert!(tables > 100, "{tables} tables");
+}
+
+#[test]
+fn tables_are_read_by_the_path_for_data_that_nobody_writes() {
+    if !found("clang", "clang") {
+        return;
+    }
+    let folder = Folder::new("read-only");
+    let named: Vec<_> =
+        programs("programs").into_iter().filter(|(name, _)| READERS.contains(&name.as_str())).collect();
+    assert_eq!(named.len(), READERS.len());
+    each(named, |(name, program)| {
+        let kernel = Kernel::new(program, PORTS, &KernelOptions::default());
+        let kernel = kernel.map_err(|refusal| format!("{name}: {refusal}"))?;
+        let (text, persistent) = (kernel.text(Dialect::Cuda), kernel.persistent_text(Dialect::Cuda));
+        for (form, text) in [("", text), ("-persistent", persistent)] {
+            let loads = |text: &str, of: &str| {
+                let file = folder.0.join(format!("{name}{form}-{of}.cu"));
+                let ptx = ptx::of(text, &file).map_err(|log| format!("{name}{form}, {of}: {log}"))?;
+                Ok::<usize, String>(ptx.matches("ld.global.nc").count())
+            };
+            let without = text.replace(READ_ONLY, "#define TABLE const u32 *\n");
+            let found = (loads(&text, "as-it-is")?, loads(&without, "without")?);
+            // Without the word there are none, so it is tables that are read so.
+            if found.0 == 0 || found.1 > 0 {
+                return Err(format!(
+                    "{name}{form}: {found:?} loads by `ld.global.nc`, with and without the word"
+                ));
             }
         }
         Ok(())

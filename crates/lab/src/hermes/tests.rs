@@ -336,7 +336,9 @@ fn all_systems_have_as_many_runs_at_a_load() {
     let traffic = Traffic::new(Application::Ttl, &job);
     let setting = Setting::published(2000);
     let capacity = setting.capacity(System::Overlapped, &traffic).expect("it runs");
-    for (load, runs) in [(0.1, SEEDS), (0.79, SEEDS), (NEAR, SEEDS_NEAR), (0.99, SEEDS_NEAR), (1.0, SEEDS), (2.0, SEEDS)] {
+    for (load, runs) in
+        [(0.1, SEEDS), (0.79, SEEDS), (NEAR, SEEDS_NEAR), (0.99, SEEDS_NEAR), (1.0, SEEDS), (2.0, SEEDS)]
+    {
         let source = Source::Poisson(load * capacity);
         let tuned = setting.tuned(&traffic, &source).expect("it runs");
         for (setting, system) in

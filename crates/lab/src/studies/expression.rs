@@ -39,7 +39,8 @@ impl Span {
         let ends: Vec<f64> = ends.collect();
         // The least and the greatest of some numbers pass over what is none.
         let all_are_numbers = median.is_finite() && ends.iter().all(|end| end.is_finite());
-        let (low, high) = ends.iter().fold((median, median), |(low, high), end| (low.min(*end), high.max(*end)));
+        let (low, high) =
+            ends.iter().fold((median, median), |(low, high), end| (low.min(*end), high.max(*end)));
         all_are_numbers.then_some(Span { median, low, high })
     }
 

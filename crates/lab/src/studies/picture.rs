@@ -58,12 +58,8 @@ pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<Stri
 /// A bar of the publication and one of ours, for the claim or for each of its points.
 fn bars(name: &str, claim: &Claim, judged: &Judged) -> Vec<Entry> {
     let original = |value: f64| Other::of("the original", Figure::exactly(value));
-    let figure = |span: Span| Figure {
-        median: span.median,
-        low: span.low,
-        high: span.high,
-        ..Figure::default()
-    };
+    let figure =
+        |span: Span| Figure { median: span.median, low: span.low, high: span.high, ..Figure::default() };
     let entry = |label: String, paper: Option<f64>, ours: Option<Span>| Entry {
         label,
         ours: ours.map(figure),

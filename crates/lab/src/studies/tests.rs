@@ -5,6 +5,7 @@ use super::file::Source;
 use super::*;
 use crate::experiment::{Figure, Other, Row};
 use crate::machine::Machine;
+use std::collections::BTreeMap;
 
 /// A report with a row of two figures, and one for each of three batches.
 fn reports() -> Vec<(String, Vec<Experiment>)> {
@@ -95,8 +96,14 @@ fn a_verdict_is_what_the_figures_say_and_no_other() {
             "ours = \"rate\"\nholds = \"ours > 1\"\n[values.dead]\ncase = \"all\"\nwhat = \"packet rate\"",
             "nothing asks for the values dead",
         ),
-        ("paper = 9\npoints = [[1, 2]]\nat = \"x\"\nours = \"rate\"\nwithin = 12", "`paper` is of a claim without points"),
-        ("points = [[1, 2]]\nplaces = [3]\nat = \"x\"\nours = \"rate\"\nholds = \"ours > 1\"", "either `points` or `places`"),
+        (
+            "paper = 9\npoints = [[1, 2]]\nat = \"x\"\nours = \"rate\"\nwithin = 12",
+            "`paper` is of a claim without points",
+        ),
+        (
+            "points = [[1, 2]]\nplaces = [3]\nat = \"x\"\nours = \"rate\"\nholds = \"ours > 1\"",
+            "either `points` or `places`",
+        ),
         ("at = \"x\"\nours = \"rate\"\nholds = \"ours > 1\"", "`at` is of a claim with points or places"),
         ("fast = 1", "unknown field"),
     ] {
@@ -110,7 +117,8 @@ fn what_a_picture_cannot_show_is_refused() {
     let points = "at = \"packets\"\npoints = [[32, 4], [64, 8]]\nours = \"batch(at)\"\nwithin = 20\n";
     let named = "at = \"packets\"\npoints = [[32, 4], [\"64\", 8]]\nours = \"batch(at)\"\nwithin = 20\n";
     let single = "ours = \"rate\"\nholds = \"ours > 1\"\n";
-    let second = "[[part.claim]]\nkey = \"k\"\nplace = \"–\"\nsays = \"so\"\nours = \"rate\"\nholds = \"ours > 1\"\n";
+    let second =
+        "[[part.claim]]\nkey = \"k\"\nplace = \"–\"\nsays = \"so\"\nours = \"rate\"\nholds = \"ours > 1\"\n";
     let line = "[{ claim = \"k\", name = \"a\" }]";
     let curves = format!("below = \"packets\"\ncurves = {line}");
     for (claimed, drawn, why) in [
@@ -150,26 +158,30 @@ fn numbers_of_publications_are_the_same_in_studies_and_in_reports() {
     }
     for (name, text) in FILES {
         let study = read(name, text).expect("the file is read");
-        let mut compared = 0;
+        let mut typed: BTreeMap<(&str, Option<String>), Vec<(f64, &str)>> = BTreeMap::new();
         for claim in study.parts.iter().flat_map(|part| &part.claims) {
             let Some(ours) = &claim.ours else { continue };
             let value = ours.strip_suffix("(at)").unwrap_or(ours);
-            let Some(source) = study.values.get(value) else { continue };
-            let source = Source { field: "paper".to_owned(), ..source.clone() };
             let single = claim.paper.map(|paper| (None, paper));
             let points = claim.points.iter().map(|(at, paper)| (Some(at.text()), *paper));
-            for (at, typed) in points.chain(single) {
+            for (at, number) in points.chain(single) {
                 let at = if value == ours { None } else { at };
-                // Not every row has the publication's number.
-                let Ok(reported) = all.figure(&source, &study.report, at.as_deref()) else { continue };
-                let (place, says) = (&claim.place, &claim.says);
-                assert!(
-                    is_the_same(typed, reported.median),
-                    "{name}, {place}, \"{says}\", at {at:?}: {typed} is typed, and the report has {}",
-                    reported.median
-                );
-                compared += 1;
+                typed.entry((value, at)).or_default().push((number, &claim.place));
             }
+        }
+        let mut compared = 0;
+        for ((value, at), numbers) in &typed {
+            let Some(source) = study.values.get(*value) else { continue };
+            let source = Source { field: "paper".to_owned(), ..source.clone() };
+            // Not every row has the publication's number.
+            let Ok(reported) = all.figure(&source, &study.report, at.as_deref()) else { continue };
+            // A publication that measured one thing several times has several numbers of it, and a row has one.
+            assert!(
+                numbers.iter().any(|(number, _)| is_the_same(*number, reported.median)),
+                "{name}, {value} at {at:?}: {numbers:?} are typed, and the report has {}",
+                reported.median
+            );
+            compared += 1;
         }
         assert!(compared > 0, "{name}: no number is in both");
         println!("{name}: {compared} numbers");
@@ -191,8 +203,9 @@ fn what_we_say_beyond_a_publication_is_judged_and_not_counted() {
 #[test]
 fn points_hold_together_or_not_at_all_and_are_drawn_beside_the_originals() {
     let points = "key = \"k\"\nat = \"packets\"\nunit = \"Mpps\"\npoints = [[32, 4.0], [64, 8.0], [128, 20.0]]\nours = \"batch(at)\"\n";
-    let picture = "[[part.picture]]\nname = \"p\"\ntitle = \"Rates\"\nbelow = \"packets\"\nunit = \"Mpps\"\nbetter = \"higher is better\"\n";
-    let curves = format!("{picture}curves = [{{ claim = \"k\", name = \"device\" }}]");
+    let picture =
+        "[[part.picture]]\nname = \"p\"\ntitle = \"Rates\"\nunit = \"Mpps\"\nbetter = \"higher is better\"\n";
+    let curves = format!("{picture}below = \"packets\"\ncurves = [{{ claim = \"k\", name = \"device\" }}]");
     let page = claim(&format!("{points}within = 20\n{curves}")).expect("all are near enough");
     assert!(
         page.contains("Points of 1, in Mpps; holds at 3 of 3:")

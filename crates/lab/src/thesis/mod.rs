@@ -179,10 +179,14 @@ mod tests {
                 assert!((by_packets / data_rate - 1.0).abs() < 0.01, "{by_packets} for {data_rate}");
             }
         }
-        let firewall = |sample| ThesisApplication::Firewall.published(sample).expect("three samples").forwarded();
+        let firewall =
+            |sample| ThesisApplication::Firewall.published(sample).expect("three samples").forwarded();
         let shares = [1, 2, 3].map(|sample| (firewall(sample) * 10.0).round() / 10.0);
         assert_eq!(shares, [11.1, 21.5, 3.2]);
-        assert_eq!((ThesisApplication::Wire.published(0), ThesisApplication::Wire.published(4)), (None, None));
+        assert_eq!(
+            (ThesisApplication::Wire.published(0), ThesisApplication::Wire.published(4)),
+            (None, None)
+        );
     }
 
     #[test]

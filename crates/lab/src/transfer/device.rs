@@ -272,9 +272,12 @@ impl<'a, K: SlotKernel + 'a> OnDevice<'a, K> {
 }
 
 impl<'a, K: SlotKernel + 'a> Way for OnDevice<'a, K> {
-    fn batches(&self, batch: usize) -> usize {
-        let least = if self.setting.depth > 1 { PIPELINED } else { 1 };
-        (STRETCH / batch).max(least)
+    fn stretch(&self) -> usize {
+        STRETCH
+    }
+
+    fn least(&self) -> usize {
+        if self.setting.depth > 1 { PIPELINED } else { 1 }
     }
 
     fn repeats(&self) -> bool {

@@ -62,11 +62,12 @@ pub(super) fn of(case: &str, came: &Came, paper: Printed) -> Vec<Row> {
         let delay = |run: &Run| run.delays.value_at_quantile(share) as f64 / 1e3;
         rows.push(Row::alone(case, what, "µs", figure(&delay), None));
     }
-    if runs.iter().all(|run| !run.spans.first_delay.is_zero()) {
-        let first = figure(&|run| run.each(run.spans.first_delay));
-        rows.push(Row::alone(case, FIRST, "µs", first, paper.first));
-        let last = figure(&|run| run.each(run.spans.last_delay));
-        rows.push(Row::alone(case, LAST, "µs", last, paper.last));
+    let ends = runs.iter().map(|run| run.spans.ends.map(|ends| ends.map(|end| run.each(end))));
+    if let Some(ends) = ends.collect::<Option<Vec<[f64; 2]>>>() {
+        for (end, what, paper) in [(0, FIRST, paper.first), (1, LAST, paper.last)] {
+            let ours = Figure::of(ends.iter().map(|ends| five_digits(ends[end])));
+            rows.push(Row::alone(case, what, "µs", ours, paper));
+        }
     }
     rows.extend(parts(case, runs));
     rows
@@ -74,13 +75,16 @@ pub(super) fn of(case: &str, came: &Came, paper: Printed) -> Vec<Row> {
 
 /// The figure of some runs, in five digits.
 fn figure_of(runs: &[Run], value: &dyn Fn(&Run) -> f64) -> Option<Figure> {
-    Figure::of(runs.iter().map(|run| match value(run) {
-        zero if zero == 0.0 || !zero.is_finite() => zero,
-        value => {
-            let power = 10_f64.powi(4 - value.abs().log10().floor() as i32);
-            (value * power).round() / power
-        }
-    }))
+    Figure::of(runs.iter().map(|run| five_digits(value(run))))
+}
+
+/// A number with five digits that count.
+fn five_digits(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let power = 10_f64.powi(4 - value.abs().log10().floor() as i32);
+    (value * power).round() / power
 }
 
 /// Whether a row is told of steps of the ladder, too.
@@ -117,4 +121,29 @@ pub(super) fn parts(case: &str, runs: &[Run]) -> Vec<Row> {
         rows.push(Row::alone(case, BESIDE, "µs", figure(&|run| run.each(run.spans.beside)), None));
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_batches_have_rows_where_packets_come_one_by_one() {
+        let rows = |ends: &[Option<[u64; 2]>]| {
+            let run = |ends: &Option<[u64; 2]>| {
+                let spans =
+                    Spans { ends: ends.map(|ends| ends.map(Duration::from_micros)), ..Spans::default() };
+                Run { spans, batches: 2, ..Run::new(8) }
+            };
+            let came = Came::Runs(ends.iter().map(run).collect());
+            let rows = of("case", &came, Printed { first: Some(2773.0), ..Printed::default() });
+            let ends = rows.into_iter().filter(|row| row.what == FIRST || row.what == LAST);
+            ends.map(|row| (row.what, row.ours.map(|ours| ours.values), row.paper)).collect::<Vec<_>>()
+        };
+        assert!(rows(&[None, None]).is_empty());
+        // A packet may leave within the tick of the clock in which it came.
+        let first = (FIRST.to_owned(), Some(vec![3.0, 1.0]), Some(2773.0));
+        let last = (LAST.to_owned(), Some(vec![0.0, 0.0]), None);
+        assert_eq!(rows(&[Some([6, 0]), Some([2, 0])]), [first, last]);
+    }
 }

@@ -222,8 +222,8 @@ impl<'a> Sockets<'a> {
 }
 
 impl Way for Sockets<'_> {
-    fn batches(&self, batch: usize) -> usize {
-        (STRETCH / batch).max(1)
+    fn stretch(&self) -> usize {
+        STRETCH
     }
 
     fn run(
@@ -246,7 +246,7 @@ impl Way for Sockets<'_> {
             let received = Instant::now();
             let mut spans = self.process(first, found)?;
             let processed = Instant::now();
-            [spans.first_delay, spans.last_delay] = self.send(first, found, delays)?;
+            spans.ends = Some(self.send(first, found, delays)?);
             let end = Instant::now();
             spans.driver += (processed - received).saturating_sub(spans.wall);
             spans.gather += received - begin;
@@ -278,8 +278,9 @@ mod tests {
                 sockets.packets.frames.iter().take(batch).filter(|frame| frame.bytes == [0; 60]).count(),
                 0
             );
-            let Spans { first_delay, last_delay, wall, gather, scatter, .. } = run.spans;
-            assert!(!first_delay.is_zero() && !last_delay.is_zero());
+            let Spans { ends, wall, gather, scatter, .. } = run.spans;
+            let [first, last] = ends.expect("packets come one by one");
+            assert!(!first.is_zero() && !last.is_zero());
             assert_eq!(run.delays.len(), run.batches * batch as u64, "every packet has a delay");
             assert!(gather + scatter < wall && run.spans.sum() <= wall);
         }

@@ -34,10 +34,9 @@ pub(crate) struct Spans {
     pub(crate) kernel: Duration,
     /// From handing batches over until their verdicts were there, whatever went on beside.
     pub(crate) processing: Duration,
-    /// From when the first packet of each batch came until it left, and the same of the last; only where
-    /// packets come one by one.
-    pub(crate) first_delay: Duration,
-    pub(crate) last_delay: Duration,
+    /// From when the first packet of each batch came until it left, and the same of the last; where packets
+    /// come one by one.
+    pub(crate) ends: Option<[Duration; 2]>,
 }
 
 impl Spans {
@@ -73,8 +72,10 @@ impl Spans {
         self.beside += other.beside;
         self.kernel += other.kernel;
         self.processing += other.processing;
-        self.first_delay += other.first_delay;
-        self.last_delay += other.last_delay;
+        self.ends = match (self.ends, other.ends) {
+            (Some([first, last]), Some(more)) => Some([first + more[0], last + more[1]]),
+            (one, other) => one.or(other),
+        };
     }
 
     /// The sum of the parts.
@@ -138,5 +139,17 @@ mod tests {
             let kept = if said <= 1000 { kernel } else { kernel * 1000 / said };
             assert_eq!((spans.parts.kernel, spans.kernel), (time(kept), time(kernel)));
         }
+    }
+
+    #[test]
+    fn delays_of_the_ends_of_batches_add_up_where_there_are_any() {
+        let time = Duration::from_nanos;
+        let by_sockets = |first, last| Spans { ends: Some([time(first), time(last)]), ..Spans::default() };
+        let mut all = Spans::default();
+        all.add(&Spans::default());
+        assert_eq!(all.ends, None);
+        all.add(&by_sockets(30, 10));
+        all.add(&by_sockets(3, 0));
+        assert_eq!(all.ends, Some([time(33), time(10)]));
     }
 }

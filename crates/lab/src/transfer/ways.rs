@@ -10,8 +10,18 @@ use packet::Verdict;
 
 /// Something that gives packets their verdicts.
 pub(crate) trait Way {
+    /// How many packets one call is to have, at least.
+    fn stretch(&self) -> usize;
+
+    /// How many batches one call is to have, at least.
+    fn least(&self) -> usize {
+        1
+    }
+
     /// How many batches of a size it is to be given in one call.
-    fn batches(&self, batch: usize) -> usize;
+    fn batches(&self, batch: usize) -> usize {
+        (self.stretch() / batch).max(self.least())
+    }
 
     /// Whether it runs the first packets in every batch.
     fn repeats(&self) -> bool {
@@ -80,7 +90,7 @@ pub(crate) fn run(
     length: Length,
 ) -> Result<Run, String> {
     let mut run = Run::new(batch);
-    let calls = way.batches(batch).max(1);
+    let calls = way.batches(batch);
     let mut found = vec![Verdict::PENDING; calls * batch];
     let workload = data.workload(way.is_bare());
     let mut first = 0;
