@@ -7,9 +7,10 @@
 //!            | ("max" | "min" | "mean") "(" expression { "," expression } ")"
 //! ```
 //!
-//! A value is one of the study. Its argument stands for `{}` in the row that it names: a number, a text between
-//! `'`, or `at`, the place of the point that is judged. The range of a result is the widest that the ranges of
-//! its parts allow; a divisor whose range holds zero is refused, since the quotient would have no end.
+//! A value is one of the study. Its argument stands for `{}` in the row that it names: a number, a text
+//! between `'`, or `at`, the place of the point that is judged. The range of a result is the widest that the
+//! ranges of its parts allow; a divisor whose range holds zero is refused, since the quotient would have no
+//! end.
 
 /// A figure with its range.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,9 +2,9 @@
 //! and when the claim holds. Of numbers of ours, only registers and instructions of kernels are written in
 //! it.
 //!
-//! In `about` of a study, `text` and `after` of parts, `says`, `differs` and `cannot` of claims, and `is` of what
-//! a publication got wrong, `{expression}` stands for the value of an expression, and `{expression:2}` for the
-//! same with two decimals.
+//! In `about` of a study, `text` and `after` of parts, `says`, `differs` and `cannot` of claims, and `is` of
+//! what a publication got wrong, `{expression}` stands for the value of an expression, and `{expression:2}`
+//! for the same with two decimals.
 
 use crate::experiment::Experiment;
 use serde::Deserialize;

@@ -9,8 +9,8 @@ use crate::plot::{self, Curve, Entry};
 /// The picture as a file of its own.
 ///
 /// # Errors
-/// A claim is not there, has nothing to be drawn, or has points that are on no axis; or the picture has curves
-/// and bars, or a name of an axis that is not there.
+/// A claim is not there, has nothing to be drawn, or has points that are on no axis; or the picture has
+/// curves and bars, or a name of an axis that is not there.
 pub(super) fn svg(picture: &Picture, known: &[(&Claim, &Judged)]) -> Result<String, String> {
     let wrong = |why: &str| format!("picture `{}`: {why}", picture.name);
     let of = |line: &Line| {

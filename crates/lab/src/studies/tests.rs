@@ -158,7 +158,7 @@ fn numbers_of_publications_are_the_same_in_studies_and_in_reports() {
     }
     for (name, text) in FILES {
         let study = read(name, text).expect("the file is read");
-        let mut typed: BTreeMap<(&str, Option<String>), Vec<(f64, &str)>> = BTreeMap::new();
+        let mut typed: BTreeMap<_, Vec<(f64, &str)>> = BTreeMap::new();
         for claim in study.parts.iter().flat_map(|part| &part.claims) {
             let Some(ours) = &claim.ours else { continue };
             let value = ours.strip_suffix("(at)").unwrap_or(ours);
@@ -175,7 +175,7 @@ fn numbers_of_publications_are_the_same_in_studies_and_in_reports() {
             let source = Source { field: "paper".to_owned(), ..source.clone() };
             // Not every row has the publication's number.
             let Ok(reported) = all.figure(&source, &study.report, at.as_deref()) else { continue };
-            // A publication that measured one thing several times has several numbers of it, and a row has one.
+            // A publication that measured a thing several times has several numbers of it, and a row has one.
             assert!(
                 numbers.iter().any(|(number, _)| is_the_same(*number, reported.median)),
                 "{name}, {value} at {at:?}: {numbers:?} are typed, and the report has {}",

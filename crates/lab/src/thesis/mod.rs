@@ -132,8 +132,8 @@ pub(crate) fn percentage_difference(partial: f64, full: f64) -> f64 {
 /// Its firewall. It names the fields that it uses; behind `full:` stands what its copy has that names all.
 const FIREWALL: &str = include_str!("firewall.rav");
 
-/// Its programs in this language, with as many tables, no hairpins dropped, and entries that do not end within
-/// a run; under names that no program that ships has, since hand-written versions are found by these.
+/// Its programs in this language, with as many tables, no hairpins dropped, and entries that do not end
+/// within a run; under names that no program that ships has, since hand-written versions are found by these.
 pub(crate) const PROGRAMS: [(&str, ThesisApplication, &str); 3] = [
     ("thesis_mac", ThesisApplication::Mac, include_str!("mac.rav")),
     ("thesis_ipv4", ThesisApplication::Ipv4, include_str!("ipv4.rav")),
