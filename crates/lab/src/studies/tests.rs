@@ -189,6 +189,17 @@ fn numbers_of_publications_are_the_same_in_studies_and_in_reports() {
 }
 
 #[test]
+fn every_file_of_a_study_has_a_page() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/studies");
+    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let paths = entries.map(|entry| entry.expect("it is read").path());
+    let files = paths.filter(|path| path.extension().is_some_and(|end| end == "toml"));
+    let name = |path: std::path::PathBuf| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    let names: BTreeSet<String> = files.map(name).collect();
+    assert_eq!(names, BTreeSet::from(FILES.map(|(name, _)| name.to_owned())));
+}
+
+#[test]
 fn what_we_say_beyond_a_publication_is_judged_and_not_counted() {
     let claim = |rate: &str| {
         made(&format!(
