@@ -9,8 +9,8 @@ use std::time::Duration;
 const SECONDS: u64 = 60 * 60;
 /// For all else. The long form of `live_named_programs` pauses for 16 minutes, and lets each of its four
 /// transfers of 1 GiB take 15. The other 14 minutes are for building, for the other tests, among them the
-/// long forms of `live_two_waypoints` and `live_faults`, and for what happens between the rounds of the mix:
-/// the captures of a minute are judged in less.
+/// long forms of `live_resolvers`, `live_two_waypoints` and `live_faults`, and for what happens between the
+/// rounds of the mix: the captures of a minute are judged in less.
 const BESIDE: Duration = Duration::from_secs(90 * 60);
 
 /// Runs it. False, if something did not hold.
@@ -20,7 +20,7 @@ pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
         [seconds] => seconds.parse().with_context(|| format!("`{seconds}` is no number of seconds"))?,
         _ => bail!("`cargo xtask soak [SECONDS]` takes nothing else"),
     };
-    let tests = ["live_named_programs", "live_two_waypoints", "live_faults", "live_soak"];
+    let tests = ["live_named_programs", "live_resolvers", "live_two_waypoints", "live_faults", "live_soak"];
     let tests: Vec<&str> = tests.iter().flat_map(|test| ["--test", test]).collect();
     let wanted = ["--", "--nocapture", "--test-threads", "1"];
     let mut test = cargo(context, &[&["test", "--locked", "-p", "cli"], &tests[..], &wanted].concat());
