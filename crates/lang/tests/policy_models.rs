@@ -159,3 +159,17 @@ fn columns_that_some_packets_lack_say_so() {
     assert!(sentence("out_state: u3", "to_gateway", "edge.to_gateway(1)").starts_with(own));
     assert!(with("out_state: u3", FORWARD, "pass", "edge.forward(1)").policy.is_ok());
 }
+
+#[test]
+fn a_limit_by_a_constant_of_another_value_is_another_limit() {
+    let model = |often: u32| {
+        let text = format!(
+            "const OFTEN: u32 = {often}\nreason no \"no\"\npolicy edge(proto: u8) {{\n{FORWARD}\npass => flood\n\
+             block => drop no\ngroup g {{\nlimit OFTEN/s burst 9 pass proto 6\n}}\n}}\n\
+             start stage all() {{ goto edge.forward(6) }}\n"
+        );
+        models(&text).remove(0).policy.expect("its column holds a field")
+    };
+    let left_over = |new: &Policy| difference(&model(5), new, 8).expect("small").left_over;
+    assert!(left_over(&model(6)) && !left_over(&model(5)));
+}

@@ -26,7 +26,9 @@ pub(crate) fn leaves_others_over(old: &Policy, new: &Policy) -> bool {
     let are_same = old.groups.len() == new.groups.len()
         && old.groups.iter().zip(&new.groups).all(same_group)
         && hooks(old) == hooks(new)
-        && texts(old) == texts(new);
+        && texts(old) == texts(new)
+        && old.remembers == new.remembers
+        && old.follows_icmp == new.follows_icmp;
     !old.memories.is_empty() && !new.memories.is_empty() && !are_same
 }
 
@@ -71,6 +73,8 @@ mod tests {
         let mut moved = first.clone();
         moved.groups[0].rules[0].place = RulePlace { line: 7, column: 1 };
         assert_eq!(told(&first, &moved), (false, 0));
+        // Errors of ICMP about a connection either skip the rules or come to them.
+        assert!(told(&first, &Policy { follows_icmp: !first.follows_icmp, ..first.clone() }).0);
     }
 
     #[test]

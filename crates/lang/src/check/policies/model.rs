@@ -108,7 +108,7 @@ impl Checker<'_> {
                 let mut conditions = conditions.collect::<Option<Vec<_>>>()?;
                 if let Some(limit) = &rule.limit {
                     conditions.push(RuleCondition::Remembered(policy.memories.len()));
-                    let text = limit_text(limit).into();
+                    let text = self.limit_with_values(limit).into();
                     let rate = Err("a meter of the program".into());
                     policy.memories.push(Memory { place: RulePlace::default(), text, rate });
                 }
@@ -200,6 +200,20 @@ impl Checker<'_> {
         let there = RuleCondition::Holds(field.field, any.into_iter().collect());
         let other = [there, RuleCondition::Not(Box::new(holds))];
         Some(RuleCondition::All(family.into_iter().chain(other).collect()))
+    }
+
+    /// A limit as it is written, and what its constants are: the same name may have another value in another
+    /// program.
+    fn limit_with_values(&mut self, limit: &ast::RuleLimit) -> String {
+        let mut text = limit_text(limit);
+        for number in [&limit.rate, &limit.burst] {
+            if let ast::ExprKind::Word(name) = &number.kind
+                && let Some((_, value)) = self.constant_named(name)
+            {
+                text.push_str(&format!(", {name} = {value}"));
+            }
+        }
+        text
     }
 
     /// The ports that constants of the program name.
