@@ -1,7 +1,7 @@
 //! Comments of files with rules, in which tests of the rules stand.
 
-/// With this a test begins.
-const EXPECT: &str = "expect ";
+/// With this word a test begins.
+const EXPECT: &str = "expect";
 
 /// What a line says that is a comment in some format of rules: behind `#`, `!`, `;` or `//`.
 pub fn comment(line: &str) -> Option<&str> {
@@ -25,9 +25,16 @@ pub fn tests_in(text: &str) -> impl Iterator<Item = (u32, &str)> {
 /// over.
 fn test_of(line: &str) -> Option<&str> {
     match comment(line) {
-        Some(comment) => comment.strip_prefix(EXPECT).map(str::trim),
+        Some(comment) => behind_expect(comment),
         None => test_behind_mark(line),
     }
+}
+
+/// What words say behind `expect`, which they begin with; nothing, if they end there.
+pub fn behind_expect(words: &str) -> Option<&str> {
+    let test = words.strip_prefix(EXPECT)?;
+    let is_whole = !test.starts_with(|next: char| next.is_alphanumeric() || next == '_');
+    is_whole.then(|| test.trim())
 }
 
 /// The same of a line of a program, where only `//` begins a comment: behind `;`, `expect` is a step of a
@@ -43,8 +50,7 @@ fn test_behind_mark(line: &str) -> Option<&str> {
         ["#", "!", ";", "//"].into_iter().any(|mark| marks.contains(mark))
     };
     let mut places = line.match_indices(EXPECT).map(|(at, _)| line.split_at(at));
-    let (_, test) = places.find(|(before, _)| is_behind_mark(before))?;
-    Some(test[EXPECT.len()..].trim())
+    places.find_map(|(before, words)| is_behind_mark(before).then(|| behind_expect(words)).flatten())
 }
 
 #[cfg(test)]
@@ -72,10 +78,15 @@ mod tests {
             ("permit ip any any ! expect pas udp", "pas udp"),
             ("pass;expect pass udp", "pass udp"),
             ("pass // # expect blcok udp", "blcok udp"),
+            ("# expect\tpass udp", "pass udp"),
+            ("pass all #expect", ""),
+            ("! expect: pass udp", ": pass udp"),
+            ("pass all # expected # expect pass udp", "pass udp"),
         ] {
             assert_eq!(test_of(line), Some(test), "{line}");
         }
     }
+
     #[test]
     fn in_a_program_steps_of_its_tests_are_none_of_its_policies() {
         for (line, test) in [

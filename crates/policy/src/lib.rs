@@ -50,7 +50,7 @@ mod toy;
 mod unreached;
 mod why;
 
-pub use comments::{comment, test_of_program, tests_in};
+pub use comments::{behind_expect, comment, test_of_program, tests_in};
 pub use decisions::{AnalysisFault, PolicyDecision};
 pub use diagram_description::PacketBox;
 pub use difference::{DifferenceClass, PolicyDifference, difference, difference_within};

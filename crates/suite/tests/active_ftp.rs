@@ -517,6 +517,25 @@ fn who_goes_on_with_commands_stays_bound_by_the_port_for_data() {
     }
 }
 
+/// A binding for data to another host, which was promised before, lasts on as a whole.
+#[test]
+fn a_binding_for_data_to_another_host_lasts_as_long_as_its_way_back() {
+    let programs = both(&[], &[]);
+    let number = |address: Address| u128::from(u32::from_be_bytes(address));
+    let (initiator, at, other) = (number(client(1)), number(HOSTS[0].1), number([10, 0, 0, 23]));
+    for back_end in BACK_ENDS {
+        let mut path = Path::new([&programs[0], &programs[1]], back_end);
+        let now = u128::from(path.now);
+        path.learn("tcp_bindings", &[initiator, at, 6, 20], &[2, other, 0, now]);
+        path.learn("ways_back", &[2, other, initiator, 6, 20], &[at]);
+        for port in [40_000, 40_001, 40_002] {
+            path.shakes_hands(client(1), port, 0, 0);
+            assert_eq!((path.held(0, "tcp_bindings"), path.held(0, "ways_back")), (2, 2), "{port}");
+            path.now += 100 * 60 * SECOND;
+        }
+    }
+}
+
 #[test]
 fn what_keeps_a_first_packet_out_keeps_the_binding_for_data_out() {
     let programs = both(&[], &[]);

@@ -362,6 +362,7 @@ impl Lists {
                 let short = LINES.iter().find(|whole| whole.starts_with(word) && **whole != word);
                 match mode {
                     Mode::List(list) if let Some(whole) = short => {
+                        self.configuration.lists[list].refuse_number(None);
                         self.refuse_in(list, shortened(first, whole))?;
                         Ok(mode)
                     }
@@ -545,7 +546,10 @@ impl Lists {
             }
             Ok(())
         });
-        entered.or_else(|error| self.refuse_in(list, error))
+        entered.or_else(|error| {
+            self.configuration.lists[list].refuse_number(number);
+            self.refuse_in(list, error)
+        })
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct List {
     entries: BTreeMap<u64, Entry>,
     /// The numbers of lines by the hash of what they say.
     numbers: HashMap<u64, BTreeSet<u64>>,
+    /// The numbers that refused lines have, if they are lines.
+    refused_numbers: BTreeSet<u64>,
     /// The number behind which it is not known which numbers lines have, since a line is refused.
     known_to: Option<u64>,
     hasher: RandomState,
@@ -50,8 +52,17 @@ pub(crate) struct List {
 impl List {
     /// A list without lines that starts on this one.
     pub(super) fn new(name: String, extended: bool, line: u32) -> Self {
-        let (refused, entries, numbers) = (Vec::new(), BTreeMap::new(), HashMap::new());
-        Self { name, extended, line, refused, entries, numbers, known_to: None, hasher: RandomState::new() }
+        Self {
+            name,
+            extended,
+            line,
+            refused: Vec::new(),
+            entries: BTreeMap::new(),
+            numbers: HashMap::new(),
+            refused_numbers: BTreeSet::new(),
+            known_to: None,
+            hasher: RandomState::new(),
+        }
     }
 
     /// The lines in their order.
@@ -77,7 +88,18 @@ impl List {
     /// A word that is no number of a line, or one of which it is not known which line has it.
     pub(super) fn number(&self, word: Word<'_>) -> Result<u64, ImportError> {
         let number = word.number(LARGEST, "number of a line")?;
-        if self.known_to.is_some_and(|known| number > known) { Err(unknown(word)) } else { Ok(number) }
+        let is_behind = self.known_to.is_some_and(|known| number > known);
+        if is_behind || self.refused_numbers.contains(&number) { Err(unknown(word)) } else { Ok(number) }
+    }
+
+    /// Notes the number that a refused line has: the one that it says, or the next one.
+    pub(super) fn refuse_number(&mut self, said: Option<Word<'_>>) {
+        let last = self.refused_numbers.last().map_or(self.last(), |refused| self.last().max(*refused));
+        let number = match said {
+            Some(word) => word.number(LARGEST, "number of a line").ok(),
+            None => Some(last.saturating_add(STEP)),
+        };
+        self.refused_numbers.extend(number.filter(|number| !self.has(*number)));
     }
 
     /// The largest number of a line, or 0.
@@ -145,6 +167,7 @@ impl List {
         self.entries.clear();
         self.numbers.clear();
         self.refused.clear();
+        self.refused_numbers.clear();
         self.known_to = None;
     }
 

@@ -7,8 +7,8 @@ use crate::commands::table::files::read;
 use crate::failure::Failure;
 use crate::render::{self, quantity};
 use policy::{
-    AnalysisFault, DecidedPolicy, DescribedPackets, ExpectedVerdict, MOST_NODES, comment, packet_text,
-    read_packets,
+    AnalysisFault, DecidedPolicy, DescribedPackets, ExpectedVerdict, MOST_NODES, behind_expect, comment,
+    packet_text, read_packets,
 };
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -111,7 +111,7 @@ fn of_file(file: &str, source: &Source) -> Result<Vec<Expectation>, Failure> {
     let mut found = Vec::new();
     for (line, whole) in (1..).zip(String::from_utf8_lossy(&text).lines()) {
         let (words, is_comment) = comment(whole).map_or((whole.trim(), false), |words| (words, true));
-        match words.strip_prefix("expect ") {
+        match behind_expect(words) {
             Some(test) => found.push(expectation(file, line, test, source)?),
             None if is_comment || words.is_empty() => {}
             None => {
@@ -126,7 +126,7 @@ fn of_file(file: &str, source: &Source) -> Result<Vec<Expectation>, Failure> {
 /// Reads what stands behind `expect`.
 fn expectation(file: &str, line: u32, test: &str, source: &Source) -> Result<Expectation, Failure> {
     let wrong = |what: String| Failure::Finding(format!("{file}:{line}: {what}"));
-    let (expected, packets) = test.trim_start().split_once(' ').unwrap_or((test, ""));
+    let (expected, packets) = test.split_once(char::is_whitespace).unwrap_or((test, ""));
     Ok(Expectation {
         file: file.to_owned(),
         line,

@@ -458,6 +458,10 @@ fn behind_a_refused_line_no_line_is_taken_by_a_number_that_is_not_known() {
         (format!("{weird}{web} no 20\n"), 5, 5),
         (format!("{weird}{web} 15 permit tcp any any\n"), 5, 2),
         (format!("{web}{weird}ip access-list resequence A 5 5\n"), 5, 29),
+        // A device has the refused line under this number, and takes no other one.
+        (format!(" 10 deny tcp any any dscp ef\n 10 permit ip any any\n{web}"), 3, 2),
+        (format!(" deny udp any any\n{weird} 20 permit ip any any\n{web}"), 4, 2),
+        (format!(" per tcp any any\n 10 permit ip any any\n{web}"), 3, 2),
     ] {
         let imported = list(&lines);
         assert_eq!(imported.refused.len(), 2, "{lines}: {:?}", imported.refused);

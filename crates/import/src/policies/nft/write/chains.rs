@@ -114,7 +114,7 @@ struct Asked<'a> {
     depth: usize,
 }
 
-const KEPT: &str = "connections that single rules keep at more than 8 ports, `lo` among them, or for whatever a program makes of them; use `ct state`";
+const KEPT: &str = "connections that single rules keep at more than 8 ports, `lo` among them, or by too many rules to tell at which, or for whatever a program makes of them; use `ct state`";
 
 impl<'a> Writer<'a> {
     pub(super) fn of(

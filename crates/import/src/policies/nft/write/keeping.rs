@@ -136,7 +136,8 @@ impl Keeping {
     }
 }
 
-/// Whether a packet that a hook is asked about at a port may be kept there, as far as `left` rules say.
+/// Whether a packet that a hook is asked about at a port may be kept there, as far as `left` rules say: where
+/// none is left, it may.
 fn may_keep(policy: &Policy, hook: &Hook, port: u16, left: &mut usize) -> bool {
     let field = if is_in(hook.point) { PacketField::InPort } else { PacketField::OutPort };
     let (mut seen, mut next) = (HashSet::from([hook.group]), vec![hook.group]);
