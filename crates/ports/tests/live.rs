@@ -7,6 +7,7 @@
 
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::{Clock, MachineClock};
+use ports::live::handed_over::{OpenedPort, adopt};
 use ports::live::{
     Attached, Middleware, Offloads, PortKind, Receiver, VlanPlace, WantedPort, XdpWishes, attach,
 };
@@ -360,4 +361,74 @@ fn what_is_no_ethernet_interface_or_too_large_is_said_or_kept_small() {
         let output = Command::new("ip").args(["-d", "link", "show", "x0"]).output().expect("runs");
         assert!(String::from_utf8_lossy(&output.stdout).contains("promiscuity 1"), "{output:?}");
     });
+}
+
+/// Numbers of frames that come, and that were sent by another port.
+fn passed(from: &mut Attached, to: &mut Attached, numbers: Range<u32>) -> Vec<u32> {
+    for number in numbers.clone() {
+        from.lanes[0].send.send(&datagram((1, 1), false, number, 60), VirtioHeader::NONE);
+    }
+    from.lanes[0].send.flush();
+    receive(to.lanes[0].receive.as_mut(), numbers.len()).iter().map(|frame| number(frame)).collect()
+}
+
+#[test]
+fn a_port_that_was_opened_elsewhere_is_adopted_and_goes_on_with_other_sockets() {
+    inside("a_port_that_was_opened_elsewhere_is_adopted_and_goes_on_with_other_sockets", || {
+        let opened = OpenedPort::open(&wanted("x0"), 1).expect("it is claimed");
+        let taken = attach(&wanted("x0"), 1, 1).err().expect("nobody else has it").to_string();
+        assert!(taken.contains("are taken by process"), "{taken}");
+        let (described, descriptors) = opened.lanes(1).expect("its sockets");
+        assert_eq!(descriptors.len(), 2);
+        let (mut adopted, renewal) = adopt(&described, 7, descriptors).expect("adopted");
+        let mut other = port("x1", 1);
+        assert_eq!(passed(&mut other, &mut adopted, 0..5), [0, 1, 2, 3, 4]);
+        assert_eq!(passed(&mut adopted, &mut other, 5..8), [5, 6, 7]);
+        assert!(renewal.renew(&described, Vec::new()).is_err(), "as many as lanes");
+        let (again, descriptors) = opened.lanes(1).expect("others");
+        renewal.renew(&again, descriptors).expect("it goes on with them");
+        // What went to the old socket before the change is taken first; both got it.
+        receive_now(adopted.lanes[0].receive.as_mut());
+        assert_eq!(passed(&mut other, &mut adopted, 10..15), [10, 11, 12, 13, 14]);
+        assert_eq!(passed(&mut adopted, &mut other, 15..18), [15, 16, 17]);
+        assert!(opened.is_there());
+        assert!(ip(&["link", "delete", "x0"]));
+        wait_for("it to be missed", &|| !opened.is_there());
+    });
+}
+
+#[test]
+fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
+    inside("a_tap_device_that_was_made_elsewhere_is_adopted_and_missed", || {
+        // No IPv6, as at the cable.
+        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").expect("written");
+        let tap = WantedPort { kind: PortKind::Tap, ..wanted("guest") };
+        let opened = OpenedPort::open(&tap, 1).expect("it is made");
+        let (described, descriptors) = opened.lanes(1).expect("its queue");
+        assert_eq!((described.frame, descriptors.len()), (0, 1));
+        let (mut adopted, renewal) = adopt(&described, 3, descriptors).expect("adopted");
+        let mut host = port("guest", 1);
+        assert_eq!(passed(&mut host, &mut adopted, 0..5), [0, 1, 2, 3, 4]);
+        assert_eq!(passed(&mut adopted, &mut host, 5..8), [5, 6, 7]);
+        assert!(renewal.renew(&described, Vec::new()).is_err());
+        assert!(opened.is_there() && ip(&["link", "delete", "guest"]));
+        wait_for("it to be missed", &|| !opened.is_there());
+        // Whoever has no rights does not try to make it again.
+        let mut batch = Batch::new();
+        adopted.lanes[0].receive.receive(&mut batch, MachineClock.now());
+        assert!(
+            batch.is_empty()
+                && adopted.presence.gone_since().is_some()
+                && adopted.presence.refused().is_none()
+        );
+    });
+}
+
+#[test]
+fn what_cannot_be_handed_over_is_refused() {
+    let refused = |wanted: WantedPort| OpenedPort::open(&wanted, 1).err().expect("it is refused").to_string();
+    let part = refused(WantedPort { vlan: VlanPlace::Tag(5), ..wanted("lo") });
+    assert!(part.contains("`vlan`"), "{part}");
+    let other = refused(WantedPort { kind: PortKind::AfXdp, ..wanted("lo") });
+    assert!(other.contains("\"af_packet\" or \"tap\""), "{other}");
 }

@@ -21,26 +21,90 @@ mod open;
 mod outlet;
 mod port;
 
-use super::{AttachError, Attached, Lane, WantedPort};
+pub(super) use open::{claim, system};
+pub(super) use port::{Adopted, Held};
+
+use super::frame_ring::{FrameRing, Geometry};
+use super::{AttachError, Attached, HandedOver, Lane, WantedPort};
 use incoming::Incoming;
 use outlet::Outlet;
 use packet::PortNumber;
 use port::Port;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Takes over the packets of an interface; they carry `number`.
 pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let opened = open::open(wanted, lanes)?;
     let port = Port::watched(wanted, opened.held, lanes)?;
-    let lanes = opened.lanes.into_iter().enumerate().map(|(index, lane)| Lane {
+    Ok(attached(&port, opened.mode, number, opened.lanes))
+}
+
+/// What another process is to adopt of an interface that was claimed: what was obtained, the bytes of a frame
+/// of the rings, and two sockets for each lane.
+pub(super) fn descriptors(
+    wanted: &WantedPort,
+    lanes: u16,
+) -> Result<(String, u32, Vec<OwnedFd>), AttachError> {
+    let (mode, lanes) = open::open_lanes(wanted, lanes)?;
+    let frame = lanes.first().map_or(0, |lane| lane.ring.frame() as u32);
+    let pairs = lanes.into_iter().flat_map(|lane| [lane.incoming, lane.outgoing]);
+    Ok((mode, frame, pairs.collect()))
+}
+
+/// Makes a port of sockets that another process opened.
+///
+/// # Errors
+/// There is no even number of them, or a ring cannot be mapped.
+pub(super) fn adopt(
+    handed: &HandedOver,
+    number: PortNumber,
+    descriptors: Vec<OwnedFd>,
+) -> io::Result<(Attached, Adopted)> {
+    let lanes = adopted_lanes(handed, descriptors)?;
+    let port = Arc::new(Port::handed_over(handed.wanted(), lanes.len()));
+    Ok((attached(&port, handed.mode.clone(), number, lanes), Adopted(port)))
+}
+
+impl Adopted {
+    /// Goes on with other sockets, lane by lane.
+    ///
+    /// # Errors
+    /// There are not as many as lanes, or a ring cannot be mapped.
+    pub(super) fn renew(&self, handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+        self.0.hand_over(adopted_lanes(handed, descriptors)?)?;
+        self.0.presence.back(handed.mode.clone());
+        Ok(())
+    }
+}
+
+fn adopted_lanes(handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<Vec<open::OpenLane>> {
+    if descriptors.is_empty() || !descriptors.len().is_multiple_of(2) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "each lane needs two sockets"));
+    }
+    let geometry = Geometry::of(handed.frame as usize);
+    let mut lanes = Vec::new();
+    let mut descriptors = descriptors.into_iter();
+    while let (Some(incoming), Some(outgoing)) = (descriptors.next(), descriptors.next()) {
+        let ring = FrameRing::map(&incoming, geometry)?;
+        lanes.push(open::OpenLane { incoming, ring, outgoing });
+    }
+    Ok(lanes)
+}
+
+/// The port over these sockets.
+fn attached(port: &Arc<Port>, mode: String, number: PortNumber, lanes: Vec<open::OpenLane>) -> Attached {
+    let lanes = lanes.into_iter().enumerate().map(|(index, lane)| Lane {
         receive: Box::new(Incoming::new(lane.incoming, lane.ring, number, port.clone(), index)),
         send: Box::new(Outlet::new(lane.outgoing, port.clone(), index)),
     });
-    Ok(Attached {
-        name: wanted.interface.clone(),
-        mode: opened.mode,
+    Attached {
+        name: port.wanted.interface.clone(),
+        mode,
         lanes: lanes.collect(),
         presence: port.presence.clone(),
         divided: None,
         tunnel: None,
-    })
+    }
 }

@@ -72,6 +72,11 @@ impl FrameRing {
         Ok(FrameRing { shared, geometry, next: 0, lent: 0, left_full: false })
     }
 
+    /// Bytes of a frame.
+    pub(crate) fn frame(&self) -> usize {
+        self.geometry.frame
+    }
+
     /// Whether no frame is full beside those that are lent.
     pub(crate) fn is_empty(&self) -> bool {
         let next = self.shared.word(self.geometry.offset(self.next));
@@ -138,6 +143,7 @@ mod tests {
             assert_eq!(geometry.frame / FRAME_ALIGNMENT % 2, 1, "{geometry:?}");
             assert_eq!(geometry.in_block, BLOCK / geometry.frame, "as the kernel counts them");
             assert!(geometry.frames() >= FRAMES);
+            assert_eq!(Geometry::of(geometry.frame), geometry, "another process finds the same one by it");
             for frame in 0..geometry.frames() {
                 let (start, end) = (geometry.offset(frame), geometry.offset(frame) + geometry.frame);
                 assert_eq!(start / BLOCK, (end - 1) / BLOCK, "{frame} of {geometry:?}");

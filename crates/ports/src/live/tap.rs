@@ -16,8 +16,8 @@ pub use host::{HostInterface, HostMemory};
 
 use super::clock::Now;
 use super::{
-    AttachError, Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, WantedPort, sys,
-    untagged,
+    AttachError, Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender,
+    WantedPort, sys, untagged,
 };
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, PortNumber, Region, VirtioHeader};
@@ -71,6 +71,8 @@ struct Device {
     name: String,
     lanes: usize,
     offloads: bool,
+    /// Whether this process may open the device, and read what it has counted; otherwise another one does.
+    owned: bool,
     presence: Arc<Presence>,
     /// How often it was deleted, as far as is known.
     deleted: AtomicU64,
@@ -94,18 +96,30 @@ struct Place {
 
 /// Makes a TAP device a port.
 pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
-    let device = Arc::new(Device {
-        name: wanted.interface.clone(),
-        lanes: usize::from(lanes),
-        offloads: wanted.offloads != super::Offloads::Off,
-        presence: Arc::default(),
-        deleted: AtomicU64::new(0),
-        told: AtomicU64::new(0),
-        away: AtomicUsize::new(0),
-    });
-    let queues: Vec<_> = (0..lanes).map(|_| device.open()).collect::<Result<_, _>>()?;
-    let offloads = queues.first().map(|queue| device.prepare(queue)).transpose()?.flatten();
-    let mode = device.mode(offloads);
+    let device = Device::of(&wanted.interface, lanes, wanted.offloads, true);
+    let (mode, queues) = device.open_all()?;
+    Ok(attached(device, mode, port, queues))
+}
+
+/// Makes a TAP device for another process, and says what was obtained: it goes with the last of its queues.
+pub(super) fn open_queues(wanted: &WantedPort, lanes: u16) -> Result<(String, Vec<OwnedFd>), AttachError> {
+    Device::of(&wanted.interface, lanes, wanted.offloads, true).open_all()
+}
+
+/// Whether the device of a queue is there.
+pub(super) fn is_there(queue: &OwnedFd) -> bool {
+    calls::is_attached(queue)
+}
+
+/// Makes a port of the queues of a device that another process opened.
+pub(super) fn adopt(handed: &HandedOver, port: PortNumber, queues: Vec<OwnedFd>) -> Attached {
+    let device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
+    attached(device, handed.mode.clone(), port, queues)
+}
+
+/// A port over these queues.
+fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<OwnedFd>) -> Attached {
+    let device = Arc::new(device);
     let base = device.not_sent().unwrap_or(0);
     let lanes = queues.into_iter().enumerate().map(|(number, queue)| {
         let queue = Arc::new(queue);
@@ -127,14 +141,14 @@ pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Resul
         Lane { receive: Box::new(incoming), send: Box::new(outlet) }
     });
     let lanes = lanes.collect();
-    Ok(Attached {
-        name: wanted.interface.clone(),
+    Attached {
+        name: device.name.clone(),
         mode,
         lanes,
         presence: device.presence.clone(),
         divided: None,
         tunnel: None,
-    })
+    }
 }
 
 /// Which packets are handed over unfinished.
@@ -146,6 +160,26 @@ enum Offloads {
 }
 
 impl Device {
+    fn of(name: &str, lanes: u16, offloads: super::Offloads, owned: bool) -> Device {
+        Device {
+            name: name.to_owned(),
+            lanes: usize::from(lanes),
+            offloads: offloads != super::Offloads::Off,
+            owned,
+            presence: Arc::default(),
+            deleted: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+            away: AtomicUsize::new(0),
+        }
+    }
+
+    /// Opens a queue for each lane, and says what was obtained.
+    fn open_all(&self) -> Result<(String, Vec<OwnedFd>), AttachError> {
+        let queues: Vec<_> = (0..self.lanes).map(|_| self.open()).collect::<Result<_, _>>()?;
+        let offloads = queues.first().map(|queue| self.prepare(queue)).transpose()?.flatten();
+        Ok((self.mode(offloads), queues))
+    }
+
     fn system(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError {
         let interface = self.name.clone();
         move |source| AttachError::System { interface: interface.clone(), call, source }
@@ -201,6 +235,9 @@ impl Device {
 
     /// How many packets the machine could not send by it, if it is there.
     fn not_sent(&self) -> Option<u64> {
+        if !self.owned {
+            return None;
+        }
         not_sent(&fs::read_to_string("/proc/thread-self/net/dev").ok()?, &self.name)
     }
 
@@ -208,7 +245,7 @@ impl Device {
     /// under the number of the queue. Says whether the lane has one again.
     fn renew(&self, queue: &OwnedFd, place: &mut Place, now: u64) -> bool {
         self.missed(place, now);
-        if now < place.again {
+        if !self.owned || now < place.again {
             return false;
         }
         place.again = now + AGAIN;
@@ -395,18 +432,11 @@ impl Sender for Outlet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::Offloads;
 
     #[test]
     fn a_deletion_is_counted_once_whichever_lanes_miss_it_and_when() {
-        let device = Device {
-            name: "tap0".to_owned(),
-            lanes: 3,
-            offloads: false,
-            presence: Arc::default(),
-            deleted: AtomicU64::new(0),
-            told: AtomicU64::new(0),
-            away: AtomicUsize::new(0),
-        };
+        let device = Device::of("tap0", 3, Offloads::Off, true);
         let mut places = [Place::default(), Place::default(), Place::default()];
         let find = |place: &mut Place| device.found(place, device.deleted.load(Ordering::Acquire), None);
         let presence = &device.presence;

@@ -143,6 +143,40 @@ impl WantedPort {
     }
 }
 
+/// What has to be known of a port beside its descriptors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    /// The interface's name.
+    pub interface: String,
+    /// By which way: AF_PACKET or TAP.
+    pub kind: PortKind,
+    /// What to do with unfinished packets.
+    pub offloads: Offloads,
+    /// Whether packets that are meant for other stations are taken, too.
+    pub promiscuous: bool,
+    /// Bytes of a frame of the ring; 0 for TAP, which has none.
+    pub frame: u32,
+    /// How the port is attached, as a text for people.
+    pub mode: String,
+}
+
+impl HandedOver {
+    /// What is wanted of an interface that was opened so.
+    pub(super) fn wanted(&self) -> WantedPort {
+        WantedPort {
+            interface: self.interface.clone(),
+            vlan: VlanPlace::Alone,
+            kind: self.kind.clone(),
+            offloads: self.offloads,
+            keep_from_kernel: false,
+            promiscuous: self.promiscuous,
+            xdp: XdpWishes::default(),
+            middleware: Middleware::default(),
+            tunnel: None,
+        }
+    }
+}
+
 /// Why an interface cannot be a port.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {

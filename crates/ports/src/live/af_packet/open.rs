@@ -49,12 +49,34 @@ pub(super) struct OpenLane {
 /// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then
 /// nothing is left open.
 pub(super) fn open(wanted: &WantedPort, lanes: u16) -> Result<Opened, AttachError> {
+    let held = claim(wanted)?;
+    let (mode, lanes) = open_lanes(wanted, lanes)?;
+    Ok(Opened { mode, lanes, held })
+}
+
+/// Claims the interface for this gateway, and keeps its packets from the kernel if that is wanted.
+///
+/// # Errors
+/// As for [`open`].
+pub(in crate::live) fn claim(wanted: &WantedPort) -> Result<Held, AttachError> {
     let interface = Interface::find(wanted)?;
     let claim = Claim::of(interface.index).map_err(|refused| match refused {
         Refused::Taken(owner) => AttachError::Taken { interface: wanted.interface.clone(), owner },
         Refused::System(source) => interface.failed("claiming it for this gateway alone")(source),
     })?;
     let witness = Witness::of(interface.index, false).map_err(interface.failed("binding to it"))?;
+    let keep = wanted.keep_from_kernel.then(|| Kept::new(&wanted.interface));
+    let kept =
+        keep.transpose().map_err(interface.failed("keeping its packets from the kernel by nf_tables"))?;
+    Ok(Held { witness, _claim: claim, _kept: kept })
+}
+
+/// Opens the sockets of lanes, and says what was obtained; packets come in from then on.
+///
+/// # Errors
+/// As for [`open`].
+pub(super) fn open_lanes(wanted: &WantedPort, lanes: u16) -> Result<(String, Vec<OpenLane>), AttachError> {
+    let interface = Interface::find(wanted)?;
     let mut short = None;
     let lanes: Vec<_> = (0..lanes).map(|_| interface.lane(&mut short)).collect::<Result<_, _>>()?;
     if let [first, others @ ..] = &lanes[..]
@@ -65,17 +87,10 @@ pub(super) fn open(wanted: &WantedPort, lanes: u16) -> Result<Opened, AttachErro
             sys::join_fanout(&lane.incoming, group).map_err(interface.failed("sharing its packets out"))?;
         }
     }
-    let keep = wanted.keep_from_kernel.then(|| Kept::new(&wanted.interface));
-    let kept =
-        keep.transpose().map_err(interface.failed("keeping its packets from the kernel by nf_tables"))?;
     for lane in &lanes {
         sys::begin(&lane.incoming).map_err(interface.failed("letting packets in"))?;
     }
-    Ok(Opened {
-        mode: interface.mode(lanes.len(), short),
-        lanes,
-        held: Held { witness, _claim: claim, _kept: kept },
-    })
+    Ok((interface.mode(lanes.len(), short), lanes))
 }
 
 /// An interface that is there and switched on.
@@ -194,7 +209,10 @@ fn socket(name: &str) -> Result<OwnedFd, AttachError> {
     })
 }
 
-pub(super) fn system(name: &str, call: &'static str) -> impl FnOnce(io::Error) -> AttachError + use<> {
+pub(in crate::live) fn system(
+    name: &str,
+    call: &'static str,
+) -> impl FnOnce(io::Error) -> AttachError + use<> {
     let interface = name.to_owned();
     move |source| AttachError::System { interface, call, source }
 }

@@ -7,12 +7,13 @@
 
 use super::claim::Claim;
 use super::keep::Kept;
-use super::open::{self, Opened};
+use super::open::{self, OpenLane, Opened};
 use crate::live::frame_ring::FrameRing;
 use crate::live::mailbox::Mailbox;
 use crate::live::presence::Presence;
 use crate::live::watch::{self, Watched, Witness};
 use crate::live::{AttachError, WantedPort};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +30,7 @@ pub(super) struct Port {
 }
 
 /// What a port has of its interface beside the sockets of its lanes.
-pub(super) struct Held {
+pub(in crate::live) struct Held {
     pub(super) witness: Witness,
     /// What keeps other gateways off it.
     pub(super) _claim: Claim,
@@ -37,19 +38,35 @@ pub(super) struct Held {
     pub(super) _kept: Option<Kept>,
 }
 
+impl Held {
+    /// Whether the interface is there, and has been all the time.
+    pub(in crate::live) fn is_there(&self) -> bool {
+        self.witness.is_there()
+    }
+}
+
+/// A port whose sockets another process opened, and watches over.
+pub(in crate::live) struct Adopted(pub(super) Arc<Port>);
+
 impl Port {
+    /// A port of so many lanes that nobody watches here.
+    pub(super) fn handed_over(wanted: WantedPort, lanes: usize) -> Port {
+        Port {
+            wanted,
+            presence: Arc::default(),
+            held: Mutex::new(None),
+            incoming: (0..lanes).map(|_| Mailbox::new()).collect(),
+            outgoing: (0..lanes).map(|_| Mailbox::new()).collect(),
+        }
+    }
+
     /// A port that has been opened, and the watch over it, which ends when the lanes are gone.
     ///
     /// # Errors
     /// No further thread can be had.
     pub(super) fn watched(wanted: &WantedPort, held: Held, lanes: u16) -> Result<Arc<Port>, AttachError> {
-        let port = Arc::new(Port {
-            wanted: wanted.clone(),
-            presence: Arc::default(),
-            held: Mutex::new(Some(held)),
-            incoming: (0..lanes).map(|_| Mailbox::new()).collect(),
-            outgoing: (0..lanes).map(|_| Mailbox::new()).collect(),
-        });
+        let port = Port::handed_over(wanted.clone(), usize::from(lanes));
+        let port = Arc::new(Port { held: Mutex::new(Some(held)), ..port });
         watch::watch(&wanted.interface, &port)
             .map_err(open::system(&wanted.interface, "starting to watch it"))?;
         Ok(port)
@@ -58,11 +75,23 @@ impl Port {
     /// Opens an interface of the same name for all lanes, and hands its sockets over; says what was obtained.
     fn open(&self) -> Result<(Held, String), AttachError> {
         let Opened { lanes, held, mode } = open::open(&self.wanted, self.incoming.len() as u16)?;
+        self.hand_over(lanes).map_err(open::system(&self.wanted.interface, "going on with its sockets"))?;
+        Ok((held, mode))
+    }
+
+    /// Hands sockets over to the lanes.
+    ///
+    /// # Errors
+    /// There are not as many as lanes; then nothing has changed.
+    pub(super) fn hand_over(&self, lanes: Vec<OpenLane>) -> io::Result<()> {
+        if lanes.len() != self.incoming.len() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not as many sockets as lanes"));
+        }
         for (lane, boxes) in lanes.into_iter().zip(self.incoming.iter().zip(&self.outgoing)) {
             boxes.1.put(lane.outgoing);
             boxes.0.put((lane.incoming, lane.ring));
         }
-        Ok((held, mode))
+        Ok(())
     }
 }
 

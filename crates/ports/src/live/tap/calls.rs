@@ -86,6 +86,13 @@ pub(super) fn carrier(fd: &OwnedFd, there: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the device that a queue was opened for is still there.
+pub(super) fn is_attached(fd: &OwnedFd) -> bool {
+    let Ok(mut request) = sys::request("") else { return false };
+    // SAFETY: the request lives throughout the call, which writes inside it.
+    sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNGETIFF, &raw mut request) }).is_ok()
+}
+
 /// Reads the next packet and what stands before it; says how long the packet is.
 pub(super) fn read(
     fd: &OwnedFd,

@@ -1,0 +1,131 @@
+//! Ports that one process opens and another one runs: the first needs rights at interfaces and sees no
+//! packet, the second needs no rights.
+//!
+//! ```text
+//! process with rights                            process without rights
+//! OpenedPort::open   claims the interface
+//! OpenedPort::lanes  opens sockets  ─descriptors─►  adopt  maps the rings, makes lanes of them
+//!                                                   PortRenewal::renew  goes on with others
+//! ```
+//!
+//! The claim on an interface, and what keeps its packets from the Linux kernel, stay with the first process.
+//! So the second one can end and another one can take its place without a moment in which the packets are
+//! anybody else's.
+
+use super::af_packet::{self, Adopted, Held};
+use super::segments::packets_only;
+use super::{AttachError, Attached, HandedOver, Middleware, Offloads, PortKind, WantedPort, tap};
+use packet::PortNumber;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// A port that was opened for another process.
+pub struct OpenedPort {
+    wanted: WantedPort,
+    held: Kept,
+}
+
+/// What stays with the process that opens ports.
+enum Kept {
+    AfPacket(Held),
+    /// The queues of a device, which would go with the last of them.
+    Tap(Vec<OwnedFd>, String),
+}
+
+impl OpenedPort {
+    /// Claims an interface, or makes a TAP device with so many queues.
+    ///
+    /// # Errors
+    /// As for [`attach`](super::attach()); and ports of other kinds, of parts of an interface, and with
+    /// middleware cannot be handed over.
+    pub fn open(wanted: &WantedPort, lanes: u16) -> Result<OpenedPort, AttachError> {
+        let plain = WantedPort { middleware: Middleware::default(), ..wanted.clone() };
+        let refused = |what| {
+            Err(AttachError::System {
+                interface: wanted.interface.clone(),
+                call: "opening it for a confined process",
+                source: io::Error::new(io::ErrorKind::Unsupported, what),
+            })
+        };
+        if *wanted != plain || wanted.vlan != super::VlanPlace::Alone {
+            return refused("`vlan`, `impair`, `shape` and `trace` are not available there");
+        }
+        let held = match wanted.kind {
+            PortKind::AfPacket => Kept::AfPacket(af_packet::claim(wanted)?),
+            PortKind::Tap => {
+                let (mode, queues) = tap::open_queues(wanted, lanes)?;
+                Kept::Tap(queues, mode)
+            }
+            PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
+                return refused("its `kind` must be \"af_packet\" or \"tap\" there");
+            }
+        };
+        Ok(OpenedPort { wanted: wanted.clone(), held })
+    }
+
+    /// Whether the interface is there, and has been since it was opened.
+    pub fn is_there(&self) -> bool {
+        match &self.held {
+            Kept::AfPacket(held) => held.is_there(),
+            Kept::Tap(queues, _) => queues.iter().all(tap::is_there),
+        }
+    }
+
+    /// New descriptors to hand over, with what has to be known of them: of AF_PACKET two for each lane, first
+    /// the one that receives; of TAP one.
+    ///
+    /// # Errors
+    /// As for [`attach`](super::attach()).
+    pub fn lanes(&self, lanes: u16) -> Result<(HandedOver, Vec<OwnedFd>), AttachError> {
+        let (mode, frame, descriptors) = match &self.held {
+            Kept::AfPacket(_) => af_packet::descriptors(&self.wanted, lanes)?,
+            Kept::Tap(queues, mode) => {
+                let again: io::Result<Vec<_>> = queues.iter().map(OwnedFd::try_clone).collect();
+                let failed = af_packet::system(&self.wanted.interface, "handing its queues over");
+                (mode.clone(), 0, again.map_err(failed)?)
+            }
+        };
+        let WantedPort { interface, kind, offloads, promiscuous, .. } = self.wanted.clone();
+        Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode }, descriptors))
+    }
+}
+
+/// Goes on with other descriptors of a port that has been adopted.
+pub struct PortRenewal(Option<Adopted>);
+
+impl PortRenewal {
+    /// Goes on with these descriptors, which were opened as those before.
+    ///
+    /// # Errors
+    /// They are not as many as those before, or a ring cannot be mapped; then nothing has changed. A TAP
+    /// device cannot be renewed.
+    pub fn renew(&self, port: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+        match &self.0 {
+            Some(adopted) => adopted.renew(port, descriptors),
+            None => Err(io::Error::new(io::ErrorKind::Unsupported, "a TAP device goes with its queues")),
+        }
+    }
+}
+
+/// Makes a port of descriptors that another process opened; its packets carry `number`.
+///
+/// # Errors
+/// The descriptors do not suit the description, or a ring cannot be mapped.
+pub fn adopt(
+    port: &HandedOver,
+    number: PortNumber,
+    descriptors: Vec<OwnedFd>,
+) -> io::Result<(Attached, PortRenewal)> {
+    let (attached, renewal) = match port.kind {
+        PortKind::AfPacket => {
+            let (attached, adopted) = af_packet::adopt(port, number, descriptors)?;
+            (attached, PortRenewal(Some(adopted)))
+        }
+        PortKind::Tap => (tap::adopt(port, number, descriptors), PortRenewal(None)),
+        PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "a kind of port that is not handed over"));
+        }
+    };
+    let cut = port.offloads == Offloads::Cut;
+    Ok((if cut { packets_only(attached) } else { attached }, renewal))
+}
