@@ -106,6 +106,18 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArguments),
     /// Run the firewall over the capture that ships with Ravelin
     Demo,
+    /// Give a confined core the program of a gateway's file; `ravelin-launch` runs it
+    #[command(hide = true)]
+    CompileForCore {
+        /// The file that describes the gateway
+        file: PathBuf,
+    },
+    /// Answer at a control socket for a confined core; `ravelin-launch` runs it
+    #[command(hide = true)]
+    ControlForCore {
+        /// The path of the socket
+        socket: PathBuf,
+    },
 }
 
 /// `ravelin check`

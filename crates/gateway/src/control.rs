@@ -7,6 +7,8 @@
 //! → {"ask":"reload"}                      reads program and tables again; entries that packets made stay if they fit
 //! ← {"review":{…}}                        what changes between the policies, if it is asked for (`"diff":true`)
 //! ← {"done":"…"} or {"error":"…"}         on an error nothing has changed
+//! → {"ask":"active"}                      which program runs, shown by its hash, and what became of packets
+//! ← {"active":{…}}
 //! → {"ask":"policies"}                    the policies, as the tables of their hooks hold them now
 //! ← {"policies":[…]}
 //! → {"ask":"policycounts"}                what the rules of the policies have counted
@@ -39,6 +41,7 @@
 //! ← {"error":"…"}                         and the connection is closed
 //! ```
 
+use crate::active::ActiveView;
 use crate::leases::LeasesView;
 use crate::limits::{BACKLOG, PATIENCE, QUESTION, RELOADED, SILENCE};
 use crate::names::{NameWish, NamesView, WhyNameView, WhyNameWish};
@@ -75,6 +78,8 @@ pub enum Asked {
         /// The duration of the measurement, 0.01 to 60 s.
         seconds: f64,
     },
+    /// Which program runs.
+    Active,
     /// The policies as the tables of their hooks hold them now.
     Policies,
     /// What the rules of the policies have counted.
@@ -121,6 +126,8 @@ pub enum ControlAnswer {
     Picture(Box<GatewayView>),
     /// A measurement of where the time of the packet loop went.
     Measure(Box<Measurement>),
+    /// Which program runs.
+    Active(Box<ActiveView>),
     /// The policies as the tables of their hooks hold them now.
     Policies(Vec<PolicyView>),
     /// What the rules of the policies have counted.

@@ -1,6 +1,7 @@
 //! The control server of a running gateway: it answers each client on a thread of its own, away from the
 //! packet threads.
 
+use crate::active::active;
 use crate::clients::{Attending, Clients, Visit};
 use crate::config::Config;
 use crate::control::{self, Asked, ControlAnswer, Conversation, GatewayView, PortView};
@@ -152,6 +153,10 @@ impl ControlServer {
             Asked::Watch(wanted) => seeing::watch(&self.remote, &wanted, say),
             Asked::Why { filter, last } => seeing::why(&self.remote, &filter, last),
             Asked::Reload(wish) => self.reload(&wish, say),
+            Asked::Active => match active(&self.remote) {
+                Some(view) => ControlAnswer::Active(Box::new(view)),
+                None => ended(),
+            },
             Asked::Policies => self.of_policies(&policies::view, ControlAnswer::Policies),
             Asked::PolicyCounts => self.of_policies(&policies::counts, ControlAnswer::PolicyCounts),
             Asked::Routes => ControlAnswer::Routes(Box::new(self.routing.routes())),

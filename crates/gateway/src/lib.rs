@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+mod active;
+pub mod beside_core;
 mod clients;
 pub mod config;
 pub mod control;
@@ -24,6 +26,7 @@ pub mod serve;
 mod snapshot;
 mod tables;
 
+pub use active::ActiveView;
 pub use config::{Config, ConfigError};
 pub use control::{Asked, ControlAnswer, ControlError, GatewayView, PortView};
 pub use control_server::{ConfigReader, Load, ReadConfig};

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 Examples:
   ravelin serve gateway.toml
   ravelin serve gateway.toml --check
+  ravelin serve gateway.toml --trusted
   ravelin serve gateway.toml --back-end auto --schedule cost")]
 pub(crate) struct ServeArguments {
     /// The file that describes the gateway
@@ -27,6 +28,12 @@ pub(crate) struct ServeArguments {
     /// Only say whether the file and its program are right
     #[arg(long)]
     pub(crate) check: bool,
+    /// Run packets in a confined process, apart from everything else
+    #[arg(long, conflicts_with_all = ["check", "back_end"])]
+    pub(crate) trusted: bool,
+    /// Run although this layer of confinement is missing (`ravelin doctor trust` names them); may be repeated
+    #[arg(long, requires = "trusted", value_name = "LAYER")]
+    pub(crate) without: Vec<String>,
     /// What executes the program
     #[arg(long, value_enum, default_value_t)]
     pub(crate) back_end: BackEndChoice,
@@ -99,6 +106,8 @@ pub(crate) enum ShowChoice {
     Tables,
     /// Why packets were dropped or punted
     Drops,
+    /// Which program decides, shown by the hash of its IR, and what confines the process that runs it
+    Policy,
     /// Routes, where they come from and where they lead
     Routes,
     /// Neighbours, what is known of them, and what became of packets handed to control

@@ -25,6 +25,7 @@ mod table;
 mod test;
 mod top;
 mod trace;
+mod trusted;
 mod why;
 
 use crate::arguments::{Command, CommandLine};
@@ -39,6 +40,8 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Compile(arguments) => compile::run(arguments, line.json),
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
+        Command::CompileForCore { file } => trusted::compile_for_core(file),
+        Command::ControlForCore { socket } => trusted::control_for_core(socket),
         Command::Show(arguments) => show::run(arguments, line.json),
         Command::Top(arguments) => top::run(arguments, line.json),
         Command::Why(arguments) => why::run(arguments, line.json),

@@ -4,6 +4,7 @@ use crate::allowance::Allowance;
 use crate::arguments::DiagnosticFormat;
 use crate::arguments::live::ServeArguments;
 use crate::commands::policy::review::{review, tested};
+use crate::commands::trusted;
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::imported::Imported;
@@ -42,6 +43,9 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     let executing = Executing::new(arguments.back_end, &arguments.schedule);
     if arguments.check {
         return check(file, executing, json);
+    }
+    if arguments.trusted {
+        return trusted::serve(file, &read(file)?, &arguments.without);
     }
     let config = match read_any(file)? {
         ProcessConfig::Gateway(config) => config,
@@ -189,7 +193,7 @@ fn shared(config: &Config) -> Vec<String> {
 }
 
 /// The file of a gateway that runs: it has ports.
-fn read(file: &Path) -> Result<Config, Failure> {
+pub(super) fn read(file: &Path) -> Result<Config, Failure> {
     match read_any(file)? {
         ProcessConfig::Gateway(config) => Ok(*config),
         ProcessConfig::Names(_) => Err(Failure::Finding(format!(
@@ -236,14 +240,25 @@ fn loaded(
         .map(|(loaded, policies, ..)| (loaded, policies))
 }
 
-/// The same, with what the files gave that tables are filled from, and what can be set.
-fn loaded_filled(
+/// A program of a gateway whose tables are filled.
+pub(super) struct FilledProgram {
+    pub(super) program: Program,
+    sources: Sources,
+    pub(super) policies: Policies,
+    /// What the files gave that tables are filled from.
+    filled: Vec<Imported>,
+    /// What can be set.
+    settables: Vec<Settable>,
+}
+
+/// The program of a gateway with the entries of the files that the gateway's `file` names; or what is wrong
+/// as people read it. Where another runs `beside` it, it is refused unless there is memory for both.
+pub(super) fn filled_program(
     file: &Path,
     config: &Config,
-    executing: Executing,
     beside: Option<Running>,
     allowance: &mut Allowance,
-) -> Result<(Loaded, Policies, Vec<Imported>, Vec<Settable>), String> {
+) -> Result<FilledProgram, String> {
     let options = CompileOptions { settings: config.settings.clone(), ..CompileOptions::default() };
     let mut compiled = program::unfilled(&config.program, &options).map_err(|error| error.to_string())?;
     let enough = |program: &Program| {
@@ -279,6 +294,20 @@ fn loaded_filled(
         filled.push(again);
     }
     enough(&program)?;
+    let policies = compiled.policies.into();
+    Ok(FilledProgram { program, sources: compiled.sources, policies, filled, settables: compiled.settables })
+}
+
+/// The same, loaded for every worker.
+fn loaded_filled(
+    file: &Path,
+    config: &Config,
+    executing: Executing,
+    beside: Option<Running>,
+    allowance: &mut Allowance,
+) -> Result<(Loaded, Policies, Vec<Imported>, Vec<Settable>), String> {
+    let FilledProgram { mut program, sources, policies, filled, settables } =
+        filled_program(file, config, beside, allowance)?;
     if config.workers.count > 1 {
         declare_worker_busy(&mut program)
             .map_err(|error| format!("{}: {error}", config.program.display()))?;
@@ -287,7 +316,7 @@ fn loaded_filled(
     let seed = seed();
     let load = |worker| {
         let here = |back_end| exec::load_measurable(&program, back_end, ports, seed);
-        let loaded = executing.load(&program, &compiled.sources, ports, seed, &here);
+        let loaded = executing.load(&program, &sources, ports, seed, &here);
         let loaded = loaded.map_err(|error| error.to_string())?;
         if worker == 0 {
             let _ = write!(anstream::stderr(), "{}", loaded.notes);
@@ -298,8 +327,8 @@ fn loaded_filled(
     let schedule = Some(executing.schedule());
     let steering = live::load_steering(&program, BackendKind::Native, config.workers.count)
         .map_err(|error| error.to_string())?;
-    let loaded = Loaded { program, sources: Arc::new(compiled.sources), backends, schedule, steering };
-    Ok((loaded, compiled.policies.into(), filled, compiled.settables))
+    let loaded = Loaded { program, sources: Arc::new(sources), backends, schedule, steering };
+    Ok((loaded, policies, filled, settables))
 }
 
 /// Whether all workers together take no more than a program may.
@@ -317,7 +346,7 @@ fn bounded(needed: u64, workers: u16) -> Result<(), String> {
 
 /// What runs while another program is loaded.
 #[derive(Clone, Copy)]
-struct Running {
+pub(super) struct Running {
     /// Its workers have the parcels in which packets cross, which stay for the program that takes over.
     has_parcels: bool,
 }

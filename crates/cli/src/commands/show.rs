@@ -25,6 +25,7 @@ pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> 
         ShowChoice::Drops => reasons,
         ShowChoice::Leases => leases,
         ShowChoice::Stages | ShowChoice::Latency => return measurement(arguments, json),
+        ShowChoice::Policy => return active(arguments, json),
         ShowChoice::Routes | ShowChoice::Neighbours => return show_routing::run(arguments, json),
     };
     let first = view(arguments)?;
@@ -48,6 +49,35 @@ pub(crate) fn ask(socket: &Socket, asked: Asked, json: bool) -> Result<(), Failu
         return Ok(render::json(&answer)?);
     }
     Ok(render::text(&format!("{}\n", text(&answer, "done")))?)
+}
+
+/// Shows which program decides, and what confines the process that runs it.
+fn active(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
+    let mut answer = control::ask(&arguments.socket.control, Asked::Active)?;
+    let active = answer["active"].take();
+    if json {
+        return Ok(render::json(&active)?);
+    }
+    let layers: Vec<_> =
+        active["confined_by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let confined = match layers.is_empty() {
+        true => "not confined".to_owned(),
+        false => layers.join(", "),
+    };
+    let mut told = format!(
+        "program     {}, number {} since the start\nsha256      {}\nconfined    {confined}\nreceived    {}\nforwarded   {}\n",
+        text(&active, "program"),
+        whole(&active, "generation"),
+        text(&active, "hash"),
+        count(whole(&active, "received")),
+        count(whole(&active, "forwarded")),
+    );
+    for (what, reasons) in [("dropped", &active["dropped"]), ("punted", &active["punted"])] {
+        for (reason, packets) in reasons.as_object().into_iter().flatten() {
+            told += &format!("{what:<12}{} {reason}\n", count(packets.as_u64().unwrap_or_default()));
+        }
+    }
+    Ok(render::text(&told)?)
 }
 
 /// Has the gateway measure itself for a while.

@@ -1,0 +1,106 @@
+//! `ravelin serve --trusted`: a gateway whose packets run in a confined process; and the two commands that the
+//! other processes of such a gateway are.
+
+use crate::allowance::Allowance;
+use crate::commands::policy::review::tested;
+use crate::commands::serve::{filled_program, read};
+use crate::failure::Failure;
+use gateway::{Config, beside_core};
+use lang::ir::print::print;
+use messages::Channel;
+use messages::compile::Compiled;
+use ports::live::{Offloads, PortKind, WantedPort};
+use std::env;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Becomes `ravelin-launch`, which starts the processes of this gateway.
+pub(super) fn serve(file: &Path, config: &Config, without: &[String]) -> Result<(), Failure> {
+    let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
+    suits(config).map_err(finding)?;
+    let ravelin = env::current_exe().map_err(|error| finding(error.to_string()))?;
+    let beside = |name: &str| -> Result<PathBuf, Failure> {
+        let path = ravelin.with_file_name(name);
+        path.exists().then_some(path).ok_or_else(|| {
+            finding(format!(
+                "the program `{name}` is not beside {}: `cargo build --release -p {name}` makes it",
+                ravelin.display()
+            ))
+        })
+    };
+    let mut launch = Command::new(beside("ravelin-launch")?);
+    launch.arg("--core").arg(beside("ravelin-core")?);
+    launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(file);
+    launch.arg("--control").arg(&config.control);
+    launch.arg("--workers").arg(config.workers.count.to_string());
+    for layer in without {
+        launch.arg("--without").arg(layer);
+    }
+    config.ports.iter().for_each(|port| add_port(&mut launch, port));
+    // It comes back only where it could not begin.
+    Err(finding(format!("ravelin-launch cannot be started: {}", launch.exec())))
+}
+
+/// Whether a confined core can do what the file asks for.
+fn suits(config: &Config) -> Result<(), String> {
+    let asked = [
+        (config.routing.is_active(), "addresses and routes"),
+        (config.metrics.is_some(), "`metrics`"),
+        (config.snapshot.is_some(), "`snapshot`"),
+        (config.names.is_some() || config.register.is_some(), "names"),
+        (!config.workers.cores.is_empty(), "`cores`"),
+    ];
+    match asked.iter().find(|(is_asked, _)| *is_asked) {
+        Some((_, what)) => Err(format!(
+            "{what} cannot be had with `--trusted` yet: remove them from the file, or leave `--trusted` out"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn add_port(launch: &mut Command, port: &WantedPort) {
+    launch.arg("--port").arg(&port.interface);
+    if port.kind == PortKind::Tap {
+        launch.args(["--kind", "tap"]);
+    }
+    launch.arg("--offloads").arg(match port.offloads {
+        Offloads::Cut => "cut",
+        Offloads::Whole => "whole",
+        Offloads::Off => "off",
+    });
+    if port.promiscuous {
+        launch.arg("--promiscuous");
+    }
+    if port.keep_from_kernel {
+        launch.arg("--keep-from-kernel");
+    }
+}
+
+/// Makes the program of a gateway's file, and gives it to the core by standard input.
+pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
+    let config = read(file);
+    let program = config.map_err(|error| error.to_string()).and_then(|config| {
+        let filled = filled_program(file, &config, None, &mut Allowance::to_load())?;
+        let suits = config.workers.suit(&filled.program);
+        suits.map_err(|error| format!("{}: {error}", file.display()))?;
+        filled.policies.iter().try_for_each(tested)?;
+        Ok(print(&filled.program))
+    });
+    let compiled = program.map_or_else(Compiled::Refused, Compiled::Program);
+    let sent = standard_input().and_then(|mut core| core.send(&compiled, &[]));
+    sent.map_err(|error| Failure::Finding(format!("the core: {error}")))
+}
+
+/// Answers at a control socket by what the core at the other end of standard input tells.
+pub(super) fn control_for_core(socket: &Path) -> Result<(), Failure> {
+    let served = standard_input().and_then(|core| beside_core::serve(socket, core));
+    served.map_err(|error| Failure::Finding(format!("{}: {error}", socket.display())))
+}
+
+/// The channel that standard input is.
+fn standard_input() -> io::Result<Channel> {
+    Ok(Channel::of(io::stdin().as_fd().try_clone_to_owned()?))
+}

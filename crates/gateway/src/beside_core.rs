@@ -1,0 +1,72 @@
+//! The control plane beside a confined core: it answers at the control socket by what the core tells it, and
+//! has no way to the packets.
+
+use crate::active::ActiveView;
+use crate::clients::{Attending, Clients};
+use crate::control::{self, Asked, ControlAnswer};
+use messages::control::{ControlQuestion, CoreAnswer};
+use messages::limits::LONGEST_MESSAGE;
+use messages::{Channel, ChannelError};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// Answers clients at a socket of this path until the core is gone.
+///
+/// # Errors
+/// The socket cannot be made.
+pub fn serve(path: &Path, core: Channel) -> io::Result<()> {
+    let listening = control::listen(path)?;
+    let clients = Arc::new(Clients::new(Arc::default()));
+    watch_end(&core, &listening.listener, clients.clone())?;
+    let core = Mutex::new(core);
+    let answer: Arc<Attending> = Arc::new(move |visit, stream| {
+        let turn = |silent| visit.turn(silent);
+        // A client may disconnect at any time.
+        let _ = control::converse(stream, &turn, &mut |asked, _| answer(&core, &asked));
+    });
+    clients.attend(&listening.listener, &answer);
+    Ok(())
+}
+
+/// Ends everything once the core is gone: `launch` starts another process, with a channel to the core of
+/// then.
+fn watch_end(core: &Channel, listener: &UnixListener, clients: Arc<Clients>) -> io::Result<()> {
+    let (core, listener) = (core.again()?, listener.try_clone()?);
+    thread::Builder::new().name("core".to_owned()).spawn(move || {
+        // Nobody asks for more than the end, which Linux tells of in any case.
+        let mut watched = [PollFd::new(&core, PollFlags::empty())];
+        while poll(&mut watched, None) == Err(Errno::INTR) {}
+        clients.end(&listener);
+    })?;
+    Ok(())
+}
+
+/// Answers a question.
+fn answer(core: &Mutex<Channel>, asked: &Asked) -> ControlAnswer {
+    match asked {
+        Asked::Active => match ask(core, &ControlQuestion::Show) {
+            Ok(CoreAnswer::Shown(shown)) => ControlAnswer::Active(Box::new(ActiveView::from(shown))),
+            Ok(CoreAnswer::Refused(why)) => ControlAnswer::Error(why),
+            Err(error) => ControlAnswer::Error(format!("the core: {error}")),
+        },
+        Asked::Stop | Asked::Reload(_) => ControlAnswer::Error(
+            "the process that answers here has no right to do that: `ravelin-launch` ends by SIGTERM, and has its file read again by SIGHUP".to_owned(),
+        ),
+        _ => ControlAnswer::Error(
+            "the core is confined and does not tell this: `ravelin show policy` says what runs there; `ravelin serve` without `--trusted` tells everything".to_owned(),
+        ),
+    }
+}
+
+/// Asks the core.
+fn ask(core: &Mutex<Channel>, question: &ControlQuestion) -> Result<CoreAnswer, ChannelError> {
+    let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
+    core.send(question, &[])?;
+    let gone = || ChannelError::System(io::ErrorKind::UnexpectedEof.into());
+    core.receive(LONGEST_MESSAGE)?.map(|(answer, _)| answer).ok_or_else(gone)
+}

@@ -1,0 +1,265 @@
+//! A channel: one end of a pair of sockets over which messages of a type go, some with descriptors.
+//!
+//! ```text
+//! message   length 4, little-endian | the message in the form of postcard | descriptors with its first byte
+//! ```
+//!
+//! A message is read as a whole: one that is longer than its receiver admits, that is not exactly a value of
+//! its type, or that comes with too many descriptors ends the channel, since nothing behind it can be
+//! trusted to begin where it seems to begin.
+
+use crate::limits::MOST_DESCRIPTORS;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Why no message could be received.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// the system refuses, or the channel ended within a message
+    #[error("the channel to another process of the gateway: {0}")]
+    System(#[from] io::Error),
+    /// too long
+    #[error("a message of {length} bytes, of which at most {most} are taken")]
+    TooLong {
+        /// Its length.
+        length: usize,
+        /// How long it may be.
+        most: usize,
+    },
+    /// not of the type
+    #[error("a message that is not understood: {0}")]
+    NotUnderstood(postcard::Error),
+    /// more behind it
+    #[error("a message with {0} bytes behind its end")]
+    Behind(usize),
+    /// other descriptors than it needs
+    #[error("a message with more than {MOST_DESCRIPTORS} descriptors")]
+    Descriptors,
+}
+
+/// One end of a channel.
+#[derive(Debug)]
+pub struct Channel(UnixStream);
+
+impl Channel {
+    /// Both ends of a new channel.
+    ///
+    /// # Errors
+    /// Linux gives no further descriptor.
+    pub fn pair() -> io::Result<(Channel, Channel)> {
+        let (one, other) = UnixStream::pair()?;
+        Ok((Channel(one), Channel(other)))
+    }
+
+    /// The end that this descriptor is.
+    pub fn of(descriptor: OwnedFd) -> Channel {
+        Channel(UnixStream::from(descriptor))
+    }
+
+    /// Another handle of the same end.
+    ///
+    /// # Errors
+    /// Linux gives no further descriptor.
+    pub fn again(&self) -> io::Result<Channel> {
+        Ok(Channel(self.0.try_clone()?))
+    }
+
+    /// The descriptor, to hand it to another process.
+    pub fn into_descriptor(self) -> OwnedFd {
+        self.0.into()
+    }
+
+    /// Sends a message with these descriptors, and waits until there is room for it.
+    ///
+    /// # Errors
+    /// The other end is gone, or the message cannot be written.
+    pub fn send<M: Serialize>(&mut self, message: &M, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let bytes = postcard::to_extend(message, vec![0; 4])
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let mut bytes = bytes;
+        let length = u32::try_from(bytes.len() - 4).map_err(|_| io::ErrorKind::InvalidInput)?;
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        if descriptors.len() > MOST_DESCRIPTORS {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut sent = 0;
+        if !descriptors.is_empty() {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+            let mut rights = SendAncillaryBuffer::new(&mut space);
+            rights.push(SendAncillaryMessage::ScmRights(descriptors));
+            sent = sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut rights, SendFlags::NOSIGNAL)?;
+        }
+        self.0.write_all(&bytes[sent..])
+    }
+
+    /// Waits for the next message of at most `most` bytes; `None` if the other end is gone and everything it
+    /// has sent was received.
+    ///
+    /// # Errors
+    /// What came is no such message. Nothing can be received after that.
+    pub fn receive<M: DeserializeOwned>(
+        &mut self,
+        most: usize,
+    ) -> Result<Option<(M, Vec<OwnedFd>)>, ChannelError> {
+        let mut descriptors = Vec::new();
+        let mut length = [0; 4];
+        let first = self.receive_part(&mut length, &mut descriptors)?;
+        if first == 0 {
+            return Ok(None);
+        }
+        self.0.read_exact(&mut length[first..])?;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > most {
+            return Err(ChannelError::TooLong { length, most });
+        }
+        let mut bytes = Vec::new();
+        // Memory is taken as bytes come, whatever length was announced.
+        Read::by_ref(&mut self.0).take(length as u64).read_to_end(&mut bytes)?;
+        if bytes.len() < length {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let (message, behind) = postcard::take_from_bytes(&bytes).map_err(ChannelError::NotUnderstood)?;
+        if !behind.is_empty() {
+            return Err(ChannelError::Behind(behind.len()));
+        }
+        Ok(Some((message, descriptors)))
+    }
+
+    /// Receives the first bytes of a message, with its descriptors.
+    fn receive_part(&self, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> Result<usize, ChannelError> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+        let mut rights = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            let mut parts = [IoSliceMut::new(&mut *bytes)];
+            match recvmsg(&self.0, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
+                Err(rustix::io::Errno::INTR) => {}
+                received => break received.map_err(io::Error::from)?,
+            }
+        };
+        for message in rights.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                descriptors.extend(rights);
+            }
+        }
+        if received.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > MOST_DESCRIPTORS {
+            return Err(ChannelError::Descriptors);
+        }
+        Ok(received.bytes)
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{ControlQuestion, CoreAnswer};
+    use crate::launch::LaunchMessage;
+    use proptest::prelude::*;
+
+    fn pair() -> (Channel, Channel) {
+        Channel::pair().expect("a pair")
+    }
+
+    #[test]
+    fn messages_come_in_order_and_descriptors_with_their_own() {
+        let (mut one, mut other) = pair();
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        one.send(&LaunchMessage::Start, &[]).expect("sent");
+        one.send(&LaunchMessage::Control, &[writer.as_fd(), reader.as_fd()]).expect("sent");
+        one.send(&LaunchMessage::Compile, &[]).expect("sent");
+        drop((one, writer));
+        let mut next = || other.receive::<LaunchMessage>(100).expect("understood");
+        assert_eq!(next().map(|(message, with)| (message, with.len())), Some((LaunchMessage::Start, 0)));
+        let (message, with) = next().expect("the second");
+        assert_eq!((message, with.len()), (LaunchMessage::Control, 2));
+        assert_eq!(next().map(|(message, with)| (message, with.len())), Some((LaunchMessage::Compile, 0)));
+        let mut with = with.into_iter();
+        io::Write::write_all(&mut std::fs::File::from(with.next().expect("a descriptor")), b"here")
+            .expect("written");
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("read");
+        assert_eq!(text, "here", "it is the end of that pipe");
+        drop(with);
+        assert!(next().is_none());
+    }
+
+    #[test]
+    fn a_long_message_is_received_whole_and_a_longer_one_refused() {
+        let (mut one, mut other) = pair();
+        let text = "x".repeat(3 << 20);
+        let sent = text.clone();
+        let sends = std::thread::spawn(move || {
+            one.send(&CoreAnswer::Refused(sent.clone()), &[]).expect("sent");
+            // The other end leaves before it has all of this one.
+            let _ = one.send(&CoreAnswer::Refused(sent), &[]);
+        });
+        let received = other.receive::<CoreAnswer>(4 << 20).expect("understood").expect("one");
+        assert_eq!(received.0, CoreAnswer::Refused(text));
+        let refused = other.receive::<CoreAnswer>(3 << 20).expect_err("longer than that");
+        assert!(matches!(refused, ChannelError::TooLong { .. }), "{refused}");
+        drop(other);
+        sends.join().expect("ends");
+    }
+
+    #[test]
+    fn what_is_no_message_of_the_type_is_refused() {
+        let refused = |bytes: &[u8]| {
+            let (mut one, mut other) = pair();
+            one.0.write_all(bytes).expect("sent");
+            drop(one);
+            other.receive::<ControlQuestion>(100).expect_err("not understood").to_string()
+        };
+        assert!(refused(&[1, 0, 0, 0, 9]).contains("not understood"));
+        assert!(refused(&[2, 0, 0, 0, 0, 0]).contains("1 bytes behind its end"));
+        assert!(refused(&[0, 0, 0, 0]).contains("not understood"));
+        assert!(refused(&[5, 0, 0, 0, 0]).contains("channel"), "it ends within a message");
+        assert!(refused(&[5, 0]).contains("channel"));
+        assert!(refused(&[255, 255, 255, 255, 0]).contains("4294967295 bytes"));
+    }
+
+    #[test]
+    fn more_descriptors_than_are_taken_are_refused_on_both_sides() {
+        let (mut one, mut other) = pair();
+        let copies: Vec<_> =
+            (0..=MOST_DESCRIPTORS).map(|_| one.as_fd().try_clone_to_owned().expect("one")).collect();
+        let borrowed: Vec<_> = copies.iter().map(AsFd::as_fd).collect();
+        assert!(one.send(&LaunchMessage::Start, &borrowed).is_err());
+        one.send(&LaunchMessage::Start, &borrowed[1..]).expect("as many as may be");
+        let (_, with) = other.receive::<LaunchMessage>(100).expect("understood").expect("one");
+        assert_eq!(with.len(), MOST_DESCRIPTORS);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS + 1))];
+        let mut rights = SendAncillaryBuffer::new(&mut space);
+        rights.push(SendAncillaryMessage::ScmRights(&borrowed));
+        sendmsg(&one.0, &[IoSlice::new(&[1, 0, 0, 0, 2])], &mut rights, SendFlags::empty()).expect("sent");
+        let refused = other.receive::<LaunchMessage>(100).expect_err("too many");
+        assert!(matches!(refused, ChannelError::Descriptors), "{refused}");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_a_message_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let (mut one, mut other) = pair();
+            one.0.write_all(&bytes).expect("sent");
+            drop(one);
+            while let Ok(Some((message, with))) = other.receive::<LaunchMessage>(64) {
+                prop_assert!(with.is_empty());
+                let (mut back, mut again) = pair();
+                back.send(&message, &[]).expect("sent");
+                prop_assert_eq!(again.receive::<LaunchMessage>(1 << 10).expect("understood").expect("one").0, message);
+            }
+        }
+    }
+}

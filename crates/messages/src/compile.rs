@@ -1,0 +1,12 @@
+//! What `compile` says to the core: once, and then its channel ends.
+
+use serde::{Deserialize, Serialize};
+
+/// What became of the text of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Compiled {
+    /// The program with the entries of its tables, as the text of its IR.
+    Program(String),
+    /// Why there is none, for people.
+    Refused(String),
+}

@@ -1,0 +1,100 @@
+//! What `launch` says to the core, and what the core answers.
+//!
+//! ```text
+//! Begin, Port for each port, Start   then, in any order: Renewed, Compile, Control
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+/// What `launch` says to the core.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LaunchMessage {
+    /// The first message.
+    Begin(Begin),
+    /// A port, with its descriptors. Ports are numbered from 1 in the order in which they come.
+    Port(SuppliedPort),
+    /// There are no more ports. The core locks itself in, and runs from now on.
+    Start,
+    /// The interface of a port was away and is there again; with its new descriptors.
+    Renewed {
+        /// The number of the port.
+        number: u16,
+        /// What was obtained.
+        port: SuppliedPort,
+    },
+    /// With one descriptor: the channel by which `compile` gives a program.
+    Compile,
+    /// With one descriptor: the channel of a process that asks and changes.
+    Control,
+}
+
+/// How the core is to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begin {
+    /// How many workers there are, each with one lane of every port.
+    pub workers: u16,
+    /// What chooses the hash functions of tables: nobody who sends packets may know it.
+    pub seed: u64,
+    /// The layers of confinement that somebody said the core may run without.
+    pub without: Vec<String>,
+}
+
+/// A port that `launch` opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuppliedPort {
+    /// The interface's name.
+    pub interface: String,
+    /// By which way packets come and leave.
+    pub way: PortWay,
+    /// What to do with unfinished packets.
+    pub unfinished: Unfinished,
+    /// Whether packets that are meant for other stations are taken, too.
+    pub promiscuous: bool,
+    /// How the port is attached, as a text for people.
+    pub mode: String,
+}
+
+/// By which way packets come and leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PortWay {
+    /// AF_PACKET sockets, two for each worker, whose rings have frames of so many bytes.
+    AfPacket {
+        /// Bytes of a frame.
+        frame: u32,
+    },
+    /// A TAP device, with a queue for each worker.
+    Tap,
+}
+
+/// What to do with packets that hosts hand over unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unfinished {
+    /// Segments are cut for the program.
+    Cut,
+    /// The program gets segments whole.
+    Whole,
+    /// Segments are lost.
+    Off,
+}
+
+/// What the core says to `launch`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CoreReport {
+    /// It has locked itself in, and drops every packet until a program takes over.
+    Locked {
+        /// The layers of confinement that hold.
+        layers: Vec<String>,
+    },
+    /// A program has taken over.
+    Activated {
+        /// SHA-256 of the text of its IR.
+        hash: [u8; 32],
+        /// How many have taken over, this one included; the one that drops every packet is the first.
+        number: u64,
+    },
+    /// A program was refused, and what ran before goes on.
+    Refused {
+        /// Why, for people.
+        why: String,
+    },
+}

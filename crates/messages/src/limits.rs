@@ -1,0 +1,13 @@
+//! Every limit of the messages in one place.
+
+/// The longest message that carries a program or a signed policy, in bytes (64 MiB).
+pub const LONGEST_PROGRAM: usize = 64 << 20;
+
+/// The longest message of another kind, in bytes (1 MiB).
+pub const LONGEST_MESSAGE: usize = 1 << 20;
+
+/// How many descriptors come with a message at most: two for each of 64 workers.
+pub const MOST_DESCRIPTORS: usize = 128;
+
+/// The longest text for people in a message, in bytes: what is longer is cut.
+pub const LONGEST_TEXT: usize = 4096;

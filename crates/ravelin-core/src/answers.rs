@@ -1,0 +1,53 @@
+//! Answers the questions of `control`, one process after the other.
+
+use crate::activation::Activation;
+use engine::live::look::Counted;
+use messages::Channel;
+use messages::control::{ControlQuestion, CoreAnswer, Shown};
+use messages::limits::LONGEST_MESSAGE;
+
+/// Answers until the other end is gone, or says something that is not understood.
+pub(crate) fn serve(mut control: Channel, activation: &Activation, layers: &[String]) {
+    loop {
+        let question = match control.receive::<ControlQuestion>(LONGEST_MESSAGE) {
+            Ok(Some((question, _))) => question,
+            Ok(None) => return,
+            Err(error) => {
+                // Whatever it says next, nobody knows where it begins.
+                eprintln!("ravelin-core: control: {error}");
+                return;
+            }
+        };
+        let answer = match question {
+            ControlQuestion::Show => shown(activation, layers),
+        };
+        if control.send(&answer, &[]).is_err() {
+            return;
+        }
+    }
+}
+
+/// What runs, and what became of packets.
+fn shown(activation: &Activation, layers: &[String]) -> CoreAnswer {
+    let active = activation.active();
+    let whole = activation.remote().look().and_then(Counted::whole);
+    let Some(counted) = whole else {
+        return CoreAnswer::Refused("a worker of the core has ended".to_owned());
+    };
+    let reasons = counted.program.reasons.iter().zip(0u16..);
+    let by_reason = |of: &dyn Fn(u16) -> u64| {
+        let named = reasons.clone().map(|(reason, number)| (reason.name.clone(), of(number)));
+        named.filter(|(_, packets)| *packets > 0).collect()
+    };
+    let ledger = &counted.ledger;
+    CoreAnswer::Shown(Shown {
+        hash: active.hash,
+        program: active.name,
+        number: active.number,
+        layers: layers.to_vec(),
+        received: ledger.received().packets,
+        forwarded: ledger.forwarded().packets,
+        dropped: by_reason(&|reason| ledger.dropped(reason).packets),
+        punted: by_reason(&|reason| ledger.punted(reason).packets),
+    })
+}

@@ -1,0 +1,83 @@
+//! What the core is given at its start: how it is to run, and its ports.
+
+use crate::run::CoreError;
+use messages::launch::{Begin, LaunchMessage, PortWay, SuppliedPort, Unfinished};
+use messages::limits::LONGEST_MESSAGE;
+use messages::{Channel, ChannelError};
+use ports::live::handed_over::{PortRenewal, adopt};
+use ports::live::{Attached, HandedOver, Offloads, PortKind};
+use std::os::fd::OwnedFd;
+
+/// The most workers of a core.
+pub(crate) const MOST_WORKERS: u16 = 64;
+/// The most ports of a core.
+pub(crate) const MOST_PORTS: usize = 1024;
+
+/// What was given.
+pub(crate) struct Supply {
+    pub(crate) begin: Begin,
+    pub(crate) ports: Vec<Attached>,
+    /// Of each port.
+    pub(crate) renewals: Vec<PortRenewal>,
+}
+
+/// Receives everything up to [`LaunchMessage::Start`].
+///
+/// # Errors
+/// Messages come in another order, or ports cannot be adopted.
+pub(crate) fn receive(launch: &mut Channel) -> Result<Supply, CoreError> {
+    let (LaunchMessage::Begin(begin), _) = next(launch)? else {
+        return Err(CoreError::Order("it begins with another message than `Begin`"));
+    };
+    if begin.workers == 0 || begin.workers > MOST_WORKERS {
+        return Err(CoreError::Order("there must be 1 to 64 workers"));
+    }
+    let (mut ports, mut renewals) = (Vec::new(), Vec::new());
+    loop {
+        let (port, descriptors) = match next(launch)? {
+            (LaunchMessage::Port(port), descriptors) => (port, descriptors),
+            (LaunchMessage::Start, _) => break,
+            _ => return Err(CoreError::Order("before `Start` come ports alone")),
+        };
+        if ports.len() >= MOST_PORTS {
+            return Err(CoreError::Order("there are more than 1024 ports"));
+        }
+        let name = port.interface.clone();
+        let number = ports.len() as u16 + 1;
+        let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
+            .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
+        if attached.lanes.len() != usize::from(begin.workers) {
+            return Err(CoreError::Order("a port has not as many lanes as there are workers"));
+        }
+        ports.push(attached);
+        renewals.push(renewal);
+    }
+    Ok(Supply { begin, ports, renewals })
+}
+
+fn next(launch: &mut Channel) -> Result<(LaunchMessage, Vec<OwnedFd>), CoreError> {
+    launch
+        .receive(LONGEST_MESSAGE)?
+        .ok_or_else(|| CoreError::Channel(ChannelError::System(std::io::ErrorKind::UnexpectedEof.into())))
+}
+
+/// The port as the crate `ports` describes it.
+pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
+    let (kind, frame) = match port.way {
+        PortWay::AfPacket { frame } => (PortKind::AfPacket, frame),
+        PortWay::Tap => (PortKind::Tap, 0),
+    };
+    let offloads = match port.unfinished {
+        Unfinished::Cut => Offloads::Cut,
+        Unfinished::Whole => Offloads::Whole,
+        Unfinished::Off => Offloads::Off,
+    };
+    HandedOver {
+        interface: port.interface,
+        kind,
+        offloads,
+        promiscuous: port.promiscuous,
+        frame,
+        mode: port.mode,
+    }
+}

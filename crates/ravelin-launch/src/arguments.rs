@@ -1,0 +1,154 @@
+//! What `launch` is told at its start. `ravelin serve --trusted` writes these arguments from the gateway's
+//! file, which `launch` does not read itself.
+//!
+//! ```text
+//! --core PATH --ravelin PATH --file PATH --control PATH --workers N
+//! --port NAME [--kind af_packet|tap] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
+//! --without LAYER                                                                                      for each layer
+//! ```
+
+use lexopt::{Arg, Parser, ValueExt};
+use ports::live::{Middleware, Offloads, PortKind, VlanPlace, WantedPort, XdpWishes};
+use std::path::PathBuf;
+
+/// The most workers.
+const MOST_WORKERS: u16 = 64;
+
+/// What `launch` is told.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// The program `ravelin-core`.
+    pub(crate) core: PathBuf,
+    /// The program `ravelin`, which has the commands for `compile` and `control`.
+    pub(crate) ravelin: PathBuf,
+    /// The gateway's file, which `compile` reads.
+    pub(crate) file: PathBuf,
+    /// The path of the control socket.
+    pub(crate) control: PathBuf,
+    /// How many workers there are.
+    pub(crate) workers: u16,
+    /// The ports in order.
+    pub(crate) ports: Vec<WantedPort>,
+    /// The layers of confinement that may be missing.
+    pub(crate) without: Vec<String>,
+}
+
+impl Settings {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// One is not known, has no value that is understood, or is missing.
+    pub(crate) fn parse(mut parser: Parser) -> Result<Settings, lexopt::Error> {
+        let (mut core, mut ravelin, mut file, mut control) = (None, None, None, None);
+        let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
+        while let Some(argument) = parser.next()? {
+            let port = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut WantedPort)| {
+                ports.last_mut().map(change).ok_or("it must stand behind a `--port`")
+            };
+            match argument {
+                Arg::Long("core") => core = Some(parser.value()?.into()),
+                Arg::Long("ravelin") => ravelin = Some(parser.value()?.into()),
+                Arg::Long("file") => file = Some(parser.value()?.into()),
+                Arg::Long("control") => control = Some(parser.value()?.into()),
+                Arg::Long("workers") => workers = parser.value()?.parse()?,
+                Arg::Long("without") => without.push(parser.value()?.string()?),
+                Arg::Long("port") => ports.push(plain(parser.value()?.string()?)),
+                Arg::Long("kind") => {
+                    let kind = parser.value()?.parse_with(|text| match text {
+                        "af_packet" => Ok(PortKind::AfPacket),
+                        "tap" => Ok(PortKind::Tap),
+                        _ => Err("it must be `af_packet` or `tap`"),
+                    })?;
+                    port(&mut ports, &|port| port.kind = kind.clone())?;
+                }
+                Arg::Long("offloads") => {
+                    let offloads = parser.value()?.parse_with(|text| match text {
+                        "cut" => Ok(Offloads::Cut),
+                        "whole" => Ok(Offloads::Whole),
+                        "off" => Ok(Offloads::Off),
+                        _ => Err("it must be `cut`, `whole` or `off`"),
+                    })?;
+                    port(&mut ports, &|port| port.offloads = offloads)?;
+                }
+                Arg::Long("promiscuous") => port(&mut ports, &|port| port.promiscuous = true)?,
+                Arg::Long("keep-from-kernel") => port(&mut ports, &|port| port.keep_from_kernel = true)?,
+                other => return Err(other.unexpected()),
+            }
+        }
+        if workers == 0 || workers > MOST_WORKERS {
+            return Err("`--workers` must be 1 to 64".into());
+        }
+        let needed = |name: &str, path: Option<PathBuf>| {
+            path.ok_or_else(|| lexopt::Error::from(format!("`--{name}` is missing")))
+        };
+        Ok(Settings {
+            core: needed("core", core)?,
+            ravelin: needed("ravelin", ravelin)?,
+            file: needed("file", file)?,
+            control: needed("control", control)?,
+            workers,
+            ports,
+            without,
+        })
+    }
+}
+
+/// A port of this interface of which nothing else was said.
+fn plain(interface: String) -> WantedPort {
+    WantedPort {
+        interface,
+        vlan: VlanPlace::Alone,
+        kind: PortKind::AfPacket,
+        offloads: Offloads::Cut,
+        keep_from_kernel: false,
+        promiscuous: false,
+        xdp: XdpWishes::default(),
+        middleware: Middleware::default(),
+        tunnel: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, String> {
+        Settings::parse(Parser::from_args(text.split_whitespace())).map_err(|error| error.to_string())
+    }
+
+    const PATHS: &str = "--core /c --ravelin /r --file /f --control /s";
+
+    #[test]
+    fn what_stands_behind_a_port_is_meant_for_it() {
+        let settings = parse(&format!(
+            "{PATHS} --workers 2 --port eth0 --promiscuous --port tap0 --kind tap --offloads off --keep-from-kernel --without landlock"
+        ))
+        .expect("understood");
+        let first = WantedPort { promiscuous: true, ..plain("eth0".to_owned()) };
+        let second = WantedPort {
+            kind: PortKind::Tap,
+            offloads: Offloads::Off,
+            keep_from_kernel: true,
+            ..plain("tap0".to_owned())
+        };
+        assert_eq!(settings.ports, [first, second]);
+        assert_eq!((settings.workers, settings.without), (2, vec!["landlock".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for (more, told) in [
+            ("--promiscuous", "behind a `--port`"),
+            ("--port x --kind af_xdp", "`af_packet` or `tap`"),
+            ("--port x --offloads no", "`cut`, `whole` or `off`"),
+            ("--workers 0", "1 to 64"),
+            ("--workers 65", "1 to 64"),
+            ("--verbose", "--verbose"),
+            ("more", "more"),
+        ] {
+            let error = parse(&format!("{PATHS} {more}")).expect_err("refused");
+            assert!(error.contains(told), "{more}: {error}");
+        }
+        assert!(parse("--core /c").expect_err("refused").contains("`--ravelin` is missing"));
+    }
+}

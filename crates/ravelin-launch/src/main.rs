@@ -1,0 +1,43 @@
+//! The program `ravelin-launch`: the one process of a gateway with rights. It opens ports, starts the other
+//! processes, hands descriptors over, and starts again what dies. It reads nothing that comes from a network.
+//!
+//! ```text
+//! ravelin serve --trusted ─becomes─► launch ─┬─ core      runs packets over the descriptors it is given
+//!                                            ├─ compile   makes a program of a text, once
+//!                                            └─ control   answers at the control socket
+//! ```
+
+#![forbid(unsafe_code)]
+
+#[cfg(target_os = "linux")]
+mod arguments;
+#[cfg(target_os = "linux")]
+mod children;
+#[cfg(target_os = "linux")]
+mod supervision;
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    let settings = match arguments::Settings::parse(lexopt::Parser::from_env()) {
+        Ok(settings) => settings,
+        Err(error) => {
+            eprintln!("ravelin-launch: {error}; `ravelin serve --trusted FILE` starts it as it has to be");
+            return ExitCode::from(2);
+        }
+    };
+    match supervision::supervise(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ravelin-launch: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    eprintln!("ravelin-launch: it needs the namespaces of Linux; `ravelin run` works here");
+    ExitCode::FAILURE
+}
