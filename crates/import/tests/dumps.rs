@@ -89,6 +89,7 @@ fn a_rule_that_asks_for_a_mark_is_refused_at_its_line() {
         ("-A FORWARD -i eth0 -j MARK", vec![15]),
         ("-A FORWARD -j MARK --set-mark", vec![15]),
         ("-A FORWARD -j MARK --set-tos 1", vec![15]),
+        ("-A FORWARD -j MARK --set-mark 1 --set-mark 2", vec![15]),
         ("-A FORWARD -g MARK --set-mark 1", vec![15]),
         ("-A FORWARD -j MARK --set-mark 1 -j ACCEPT", vec![15]),
         // What changes the packet is no mark.

@@ -64,15 +64,18 @@ pub(super) fn read(option: &Argument<'_>, arguments: &mut Arguments<'_>) -> Resu
     let name = arguments.value(option)?;
     let Some(target) = found(&name.text) else { return Ok(false) };
     let known = |word: &Argument<'_>| target.options.iter().find(|(own, _)| *own == word.text);
-    let mut asked = false;
-    while let Some((_, values)) = arguments.ahead().first().and_then(known) {
-        asked = true;
+    let mut seen = Vec::new();
+    while let Some((own, values)) = arguments.ahead().first().and_then(known) {
         let Some(option) = arguments.next() else { break };
+        if seen.contains(own) {
+            return Err(option.error(format!("`{own}` is there twice"), "write it once"));
+        }
+        seen.push(*own);
         for _ in 0..*values {
             arguments.value(&option)?;
         }
     }
-    if asked {
+    if !seen.is_empty() {
         return Ok(target.follows_connections);
     }
     let words: Vec<&str> = target.options.iter().map(|(own, _)| *own).collect();

@@ -104,7 +104,7 @@ const MEASURES: &[&str] = &[
     "--rateest-pps2",
 ];
 
-/// Matches whose answer depends on earlier packets, or on chance.
+/// Matches whose answer depends on earlier packets, on chance, or on routes.
 const REMEMBERING: [OptionSet; 11] = [
     OptionSet {
         of: "limit",
