@@ -28,8 +28,8 @@ const LONGEST_INPUT: u64 = 20;
 const MOST_MEMORY: u64 = 3_000;
 /// For starting, reading the corpus, and the last input.
 const BESIDE: Duration = Duration::from_secs(5 * 60);
-/// The largest file that becomes a seed, in bytes: larger ones make a run of a minute one of few inputs.
-const LARGEST_SEED: u64 = 64 << 10;
+/// The largest piece of a file that is a seed, in bytes: with whole files of 60 KiB, a minute has few inputs.
+const LARGEST_SEED: usize = 2 << 10;
 
 /// What the compiler is told so that libFuzzer sees which branches an input takes: the counters and tables of
 /// the pass `sancov-module` of LLVM, which cargo-fuzz asks for as well. No sanitizer, as these need nightly.
@@ -129,23 +129,40 @@ fn build(context: &Context, targets: &[&str]) -> anyhow::Result<PathBuf> {
     Ok(folder.join(PLATFORM).join("release"))
 }
 
-/// Copies texts of the project into one folder, each under a name of its contents.
+/// Copies the lines of texts of the project into one folder, a piece a file, each under a name of its
+/// contents. What an earlier run has copied goes.
 fn write_seeds(root: &Path, seeds: &Path) -> anyhow::Result<()> {
+    if seeds.exists() {
+        fs::remove_dir_all(seeds)?;
+    }
     fs::create_dir_all(seeds)?;
     for folder in SEEDS {
         let folder = root.join(folder);
         for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
             let entry = entry?;
-            let about = entry.metadata()?;
-            if about.is_file() && about.len() <= LARGEST_SEED {
-                let bytes = fs::read(entry.path())?;
+            if !entry.metadata()?.is_file() {
+                continue;
+            }
+            for piece in pieces(&fs::read(entry.path())?) {
                 let mut hasher = DefaultHasher::new();
-                bytes.hash(&mut hasher);
-                fs::write(seeds.join(format!("{:016x}", hasher.finish())), bytes)?;
+                piece.hash(&mut hasher);
+                fs::write(seeds.join(format!("{:016x}", hasher.finish())), piece)?;
             }
         }
     }
     Ok(())
+}
+
+/// Whole lines of a text, as many together as are no more than [`LARGEST_SEED`]; longer lines are left out.
+fn pieces(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut pieces: Vec<Vec<u8>> = Vec::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.len() <= LARGEST_SEED) {
+        match pieces.last_mut() {
+            Some(piece) if piece.len() + line.len() <= LARGEST_SEED => piece.extend(line),
+            _ => pieces.push(line.to_vec()),
+        }
+    }
+    pieces
 }
 
 /// Runs a target: how many inputs it took, and the one at which it failed. What it finds of use stays in its
@@ -214,6 +231,15 @@ mod tests {
         {
             assert!(wanted(options, &known).is_err(), "{options:?}");
         }
+    }
+
+    #[test]
+    fn seeds_are_whole_lines_and_short() {
+        let line = [vec![b'x'; LARGEST_SEED / 2 - 1], vec![b'\n']].concat();
+        let long = [vec![b'y'; LARGEST_SEED], vec![b'\n']].concat();
+        let found = pieces(&[&line[..], &line, &long, &line, b"end"].concat());
+        assert_eq!(found, [[&line[..], &line].concat(), [&line[..], b"end"].concat()]);
+        assert_eq!(pieces(b""), Vec::<Vec<u8>>::new());
     }
 
     #[test]
