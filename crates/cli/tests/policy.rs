@@ -41,7 +41,7 @@ old:7: -A FORWARD -p tcp -m tcp --dport 22 -j DROP
   redundant: without it, these decide about all of its packets, and do the same:
     old:2: the default of filter/FORWARD: block
 old: 6 rules; 2 never decide, 1 redundant, 0 pairs correlated, 0 exceptions
-  every packet of IPv6 passes, and not every one of IPv4
+  these rules drop some packets of IPv4, and none of IPv6: add rules for IPv6, or drop it
 "
     );
     let found = document(&desk.run(&["check", "old", "--json", "--most", "1"], 1).0);
@@ -83,7 +83,7 @@ COMMIT\n";
 web:5: -A FORWARD -d 192.0.2.0/24 -j DROP
   correlated: both match this packet and do the opposite: tcp 10.0.0.0:49152 > 192.0.2.0:0 in lan out lan
 web: 3 rules; 0 never decide, 0 redundant, 1 pair correlated, 1 exception
-  every packet of IPv6 passes, and not every one of IPv4
+  these rules drop some packets of IPv4, and none of IPv6: add rules for IPv6, or drop it
 "
     );
     let (told, _) = desk.run(&["check", "web", "--exceptions"], 0);
@@ -111,7 +111,7 @@ fn beyond_their_limit_pairs_are_said_to_be_not_looked_for_and_other_answers_stan
     let (told, _) = desk.run(&["check", "many"], 1);
     assert!(told.starts_with("many:643: "), "{told}");
     let end = "many: 642 rules; 1 never decide, 0 redundant
-  every packet of IPv6 passes, and not every one of IPv4
+  these rules drop some packets of IPv4, and none of IPv6: add rules for IPv6, or drop it
   pairs were not looked for: more than 100000 pairs of its rules overlap and do the opposite: ask about a part of it
 ";
     assert!(told.ends_with(end), "{told}");
@@ -277,8 +277,8 @@ fn each_way_on_which_a_version_passes_is_told() {
     desk.write("ways", &format!("{{\"nftables\": [{chains}]}}\n"));
     let (told, _) = desk.run(&["check", "ways"], 0);
     for line in [
-        "  every packet of IPv6 that is forwarded passes, and not every one of IPv4\n",
-        "  every packet of IPv4 for the gateway itself passes, and not every one of IPv6\n",
+        "  these rules drop some packets of IPv4 that are forwarded, and none of IPv6: add rules for IPv6, or drop it\n",
+        "  these rules drop some packets of IPv6 for the gateway itself, and none of IPv4: add rules for IPv4, or drop it\n",
     ] {
         assert!(told.contains(line), "{told}");
     }

@@ -15,6 +15,7 @@ mod connections;
 pub(crate) mod dump;
 mod hooks;
 mod limits;
+mod mark;
 pub(crate) mod matches;
 mod numbers;
 mod options;

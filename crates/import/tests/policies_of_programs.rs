@@ -357,6 +357,13 @@ fn what_a_program_cannot_do_is_refused_at_the_line() {
         (FAMILY, "iptables chain \"FORWARD\"\nhook forward", "", "program.rav:3:36 E0537: "),
         (FAMILY, "iptables skip_title\nhook forward", "", "program.rav:3:30 E0537: "),
         (FAMILY, "npf skip_nat\nhook forward", "", "program.rav:3:25 E0537: "),
+        (FAMILY, "npf skip_marks\nhook forward", "", "program.rav:3:25 E0537: "),
+        (
+            FAMILY,
+            "iptables skip_marks\nhook forward",
+            "-A FORWARD -j MARK --set-mark 1\n-A FORWARD -m mark --mark 1 -j ACCEPT",
+            "rules:5:15 E0572: the match `mark` asks",
+        ),
         (FAMILY, "iptables tables { t = \"t\" }\nhook forward", "", "program.rav:3:43 E0571: "),
         (
             FAMILY,

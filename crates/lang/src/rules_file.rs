@@ -20,7 +20,9 @@ pub struct RulesFileOptions {
     pub skip_title: bool,
     /// Whether the rules of a table `nat` are left aside, as the program translates addresses itself.
     pub skip_nat: bool,
-    /// The tables whose addresses stand outside of the file: the name, and the text with them.
+    /// Whether rules that mark packets for others are left aside, as no rule asks for a mark.
+    pub skip_marks: bool,
+    /// The tables and sets whose addresses stand outside of the file: the name, and the text with them.
     pub tables: Vec<(String, String)>,
 }
 

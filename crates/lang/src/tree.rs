@@ -339,6 +339,7 @@ fn file_option(list: &mut Listing, option: &FileOption) {
         FileOption::FirstPackets(_) => list.line("first_packets"),
         FileOption::SkipTitle(_) => list.line("skip_title"),
         FileOption::SkipNat(_) => list.line("skip_nat"),
+        FileOption::SkipMarks(_) => list.line("skip_marks"),
         FileOption::Tables(tables, _) => {
             for TableText { name, path, .. } in tables {
                 list.line(format!("table {:?} = {:?}", name.text, path.text));

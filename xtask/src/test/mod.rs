@@ -5,6 +5,7 @@ mod build;
 mod checkout;
 mod console;
 mod deadline;
+mod fuzz;
 mod judge;
 mod kernel;
 mod packages;
@@ -136,6 +137,14 @@ pub(crate) fn soak(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
 /// The arguments are wrong, or the tests cannot be run.
 pub(crate) fn kernel(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     kernel::run(&context(root)?, options)
+}
+
+/// Fuzz targets by libFuzzer for a bounded time each. True if no input was found at which one fails.
+///
+/// # Errors
+/// The arguments are wrong, or the targets cannot be built or run.
+pub(crate) fn fuzz(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
+    fuzz::run(&context(root)?, options)
 }
 
 fn context(root: &Path) -> anyhow::Result<Context> {

@@ -64,6 +64,7 @@ const INSTALLED: &[Package] = &[
     package("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
     package("oclgrind", "/usr/lib/oclgrind/liboclgrind-rt-icd.so"),
     package("clang", "clang"),
+    package("g++", "c++"),
 ];
 
 /// Packages whose installation would enable a server. Their files are unpacked into the target folder

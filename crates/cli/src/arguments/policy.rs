@@ -36,8 +36,9 @@ pub(crate) struct PolicySource {
     /// The family of the packets, where a file is about one only
     #[arg(long, value_parser = one_of(&FAMILIES), default_value = "v4")]
     pub(crate) family: AddressFamily,
-    /// A table of NPF or pf whose addresses stand in a file of their own, an address or a prefix a line;
-    /// again for each table
+    /// A table of NPF or pf, or a set of iptables, whose addresses stand in a file of their own, an address
+    /// or a prefix a line; again for each table. To iptables `addrtype:LOCAL` and the like are the addresses
+    /// of a kind
     #[arg(long = "table", value_name = "NAME=FILE", value_parser = table)]
     pub(crate) tables: Vec<(String, String)>,
     /// Skip a first line that is none of the format, as a title, and tell it on standard error
@@ -47,6 +48,10 @@ pub(crate) struct PolicySource {
     /// those that the chains behind the translation see
     #[arg(long)]
     pub(crate) skip_nat: bool,
+    /// Leave rules of a dump of iptables aside that mark packets or connections for others; a rule that asks
+    /// for a mark is refused
+    #[arg(long)]
+    pub(crate) skip_marks: bool,
     /// Leave out lines that cannot be kept, and tell each on standard error; the answer may be another than
     /// the file's
     #[arg(long)]

@@ -1,9 +1,11 @@
 //! The match `addrtype`: what kind of address a packet comes from or goes to.
 //!
 //! Linux knows the kind of a multicast address by the address, and no IPv4 address is unspecified to it. The
-//! kinds of all others, such as LOCAL, are those of the routes of the machine.
+//! kinds of all others, such as LOCAL, are those of the routes of the machine: they are known where the
+//! addresses of the kind are given beside the dump, as those of the set `addrtype:LOCAL`.
 
 use super::matches::Matches;
+use super::sets::{self, AddressSets, GIVE_SET};
 use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
@@ -19,6 +21,7 @@ const BY_ROUTE: [&str; 9] =
 pub(super) fn read(
     module: &Argument<'_>,
     family: AddressFamily,
+    (known, given): (&AddressSets, &mut usize),
     arguments: &mut Arguments<'_>,
     matches: &mut Matches,
 ) -> Result<(), ImportError> {
@@ -41,21 +44,20 @@ pub(super) fn read(
         seen.push(part);
         let value = arguments.value(&option)?;
         let asked = match (&*value.text, family) {
-            ("MULTICAST", AddressFamily::V4) => Some(Set::masked(32, 0xe000_0000, 0xf000_0000)),
-            ("MULTICAST", AddressFamily::V6) => Some(Set::masked(128, 0xff << 120, 0xff << 120)),
-            ("UNSPEC", AddressFamily::V4) => None,
-            ("UNSPEC", AddressFamily::V6) => Some(Set::exact(0)),
-            (kind, _) if BY_ROUTE.contains(&kind) => return Err(by_route(module)),
+            ("MULTICAST", AddressFamily::V4) => vec![Set::masked(32, 0xe000_0000, 0xf000_0000)],
+            ("MULTICAST", AddressFamily::V6) => vec![Set::masked(128, 0xff << 120, 0xff << 120)],
+            ("UNSPEC", AddressFamily::V4) => Vec::new(),
+            ("UNSPEC", AddressFamily::V6) => vec![Set::exact(0)],
+            (kind, _) if BY_ROUTE.contains(&kind) => match known.given(&format!("addrtype:{kind}")) {
+                Some(addresses) => addresses.map_err(|what| value.error(what, GIVE_SET))?.to_vec(),
+                None => return Err(by_route(module)),
+            },
             (other, _) => {
                 let what = format!("`{}` is no kind of address that is known by itself", shown(other));
                 return Err(value.error(what, "ask for MULTICAST or UNSPEC, or for the addresses themselves"));
             }
         };
-        match asked {
-            Some(set) => matches.conditions.is(set, part, not),
-            None if not => {}
-            None => matches.conditions.never(),
-        }
+        matches.also(sets::among(&asked, family, part, given, &value)?.turned(not));
     }
     if seen.is_empty() {
         return Err(module.error("the match `addrtype` asks nothing", "ask by `--src-type` or `--dst-type`"));
@@ -67,6 +69,7 @@ fn by_route(module: &Argument<'_>) -> ImportError {
     let what = "the match `addrtype` asks for this machine's own addresses and routes";
     module.error(
         what,
-        "write the addresses by `-s` and `-d`, which are those of the machine that the file is from",
+        "write the addresses by `-s` and `-d`, or give all of the kind beside the file: \
+         `tables { \"addrtype:LOCAL\" = \"local.txt\" }` in a program, `--table addrtype:LOCAL=local.txt` on a command line",
     )
 }

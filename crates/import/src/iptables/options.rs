@@ -1,5 +1,5 @@
-//! Matches that remember earlier packets, and targets that write logs: a policy keeps their words, and looks
-//! into their options no further than to refuse what iptables would.
+//! Matches that remember earlier packets, or ask what only the machine knows, and targets that write logs: a
+//! policy keeps their words, and looks into their options no further than to refuse what iptables would.
 
 use super::numbers::parse_number;
 use super::values;
@@ -104,8 +104,8 @@ const MEASURES: &[&str] = &[
     "--rateest-pps2",
 ];
 
-/// Matches whose answer depends on earlier packets, or on chance.
-const REMEMBERING: [OptionSet; 10] = [
+/// Matches whose answer depends on earlier packets, on chance, or on routes.
+const REMEMBERING: [OptionSet; 11] = [
     OptionSet {
         of: "limit",
         known: &[
@@ -230,6 +230,16 @@ const REMEMBERING: [OptionSet; 10] = [
         ..PLAIN
     },
     OptionSet {
+        of: "rpfilter",
+        // `--validmark` asks for a mark, and is refused as every rule is that does.
+        known: &[
+            known("--loose", OptionValue::Nothing),
+            known("--accept-local", OptionValue::Nothing),
+            known("--invert", OptionValue::Nothing),
+        ],
+        ..PLAIN
+    },
+    OptionSet {
         of: "connlabel",
         known: &[
             // Names are those of a file of the machine.
@@ -303,7 +313,7 @@ const LOGGING: [OptionSet; 5] = [
     OptionSet { of: "TRACE", ..PLAIN },
 ];
 
-/// The options of a match that remembers earlier packets.
+/// The options of a match that remembers earlier packets, or asks for routes.
 pub(super) fn remembering(module: &str) -> Option<&'static OptionSet> {
     REMEMBERING.iter().find(|set| set.of == module)
 }

@@ -3,10 +3,11 @@
 use super::address_type;
 use super::connections;
 use super::limits;
+use super::mark;
 use super::matches::{self, Matches};
 use super::options;
 use super::security;
-use super::sets::AddressSets;
+use super::sets::{self, AddressSets};
 use super::target::{self, Surroundings};
 use super::traffic_class;
 use super::values::{
@@ -16,7 +17,6 @@ use super::words::{Argument, Arguments};
 use crate::ImportError;
 use crate::address::AddressFamily;
 use crate::conditions::{Interfaces, Naming, in_states};
-use crate::limits::MOST_SET_VALUES;
 use crate::rates::ONE_PACKET;
 use crate::region::Set;
 use crate::ruleset::Part;
@@ -51,6 +51,8 @@ pub(crate) struct ReadRule {
     pub(crate) log: bool,
     /// Whether the rule has no target: all that it does is to count.
     pub(crate) only_counts: bool,
+    /// Whether all that it does is to mark, and such rules are left aside.
+    pub(crate) only_marks: bool,
 }
 
 /// What all rules of a dump share.
@@ -64,6 +66,8 @@ pub(crate) struct Context {
     asks_connections: bool,
     /// Whether addresses are translated behind the tables `raw` and `mangle`, at PREROUTING and OUTPUT.
     translated: bool,
+    /// Whether rules that mark are left aside.
+    skips_marks: bool,
     /// The sets that rules may ask for, and how many values they have been given so far.
     sets: AddressSets,
     given: usize,
@@ -141,6 +145,9 @@ pub(super) const OPTIONS: [(&str, &str, &str); 55] = [
     ("--match", "", "-m"),
 ];
 
+/// Why a program cannot ask `rpfilter`.
+const ROUTES: &str = "the routes of the machine that the file is from are not known";
+
 /// Matches that mean something only with an option of theirs.
 const ASKING: [&str; 13] = [
     "set",
@@ -168,6 +175,7 @@ impl Context {
             memories: Vec::new(),
             asks_connections: false,
             translated: false,
+            skips_marks: false,
             sets: AddressSets::default(),
             given: 0,
         }
@@ -176,6 +184,11 @@ impl Context {
     /// The same with sets.
     pub(crate) fn with_sets(self, sets: AddressSets) -> Self {
         Self { sets, ..self }
+    }
+
+    /// The same, with rules that mark left aside or not.
+    pub(crate) fn skips_marks(self, skips_marks: bool) -> Self {
+        Self { skips_marks, ..self }
     }
 
     /// Notes that somebody translates addresses, and that packets have those that come of it.
@@ -202,7 +215,7 @@ impl Context {
     ) -> Result<ReadRule, ImportError> {
         let memories = self.memories.len();
         let read = self.read(line, words, place, chain);
-        if read.is_err() {
+        if read.as_ref().map_or(true, |read| read.only_marks) {
             self.memories.truncate(memories);
         }
         read
@@ -221,7 +234,7 @@ impl Context {
         let arguments = Arguments::new(line, words);
         let mut rule =
             Reading { place, arguments, matches, unasked: Vec::new(), named: Vec::new(), seen: Vec::new() };
-        let mut target = None;
+        let (mut target, mut only_marks) = (None, false);
         let mut not = None;
         while let Some(option) = rule.arguments.next() {
             if option.text == "!" {
@@ -230,6 +243,10 @@ impl Context {
             }
             rule.once(&option)?;
             match &*option.text {
+                "-j" | "--jump" if self.skips_marks && mark::is_target(&rule.arguments, chain) => {
+                    self.asks_connections |= mark::read(&option, &mut rule.arguments)?;
+                    only_marks = true;
+                }
                 "-j" | "--jump" | "-g" | "--goto" => {
                     let around = Surroundings {
                         purpose: self.purpose,
@@ -260,10 +277,10 @@ impl Context {
             let what = "the rule asks where a packet goes before the table `nat` changes that";
             return Err(line.error_at_end(what, "ask in a chain behind the translation, such as FORWARD"));
         }
-        let only_counts = target.is_none();
+        let only_counts = target.is_none() && !only_marks;
         let (action, log) =
             target.map_or((RuleAction::Continue, false), |target| (target.action, target.log));
-        Ok(ReadRule { matches: rule.matches, action, log, only_counts })
+        Ok(ReadRule { matches: rule.matches, action, log, only_counts, only_marks })
     }
 
     fn option<'a>(
@@ -391,6 +408,11 @@ impl Context {
         }
         let policy = self.purpose == Purpose::Policy;
         if let (true, Some(set)) = (policy, options::remembering(&module.text)) {
+            let before_routes = rule.place.points == [HookPoint::In] && rule.place.table != "nat";
+            if module.text == "rpfilter" && !before_routes {
+                let what = "Linux has the match `rpfilter` in PREROUTING of `raw` and `mangle` alone";
+                return Err(module.error(what, "ask there"));
+            }
             if !set.states.is_empty() && rule.place.table == "raw" {
                 return Err(connections::not_known_yet(&module));
             }
@@ -401,6 +423,7 @@ impl Context {
             let remembered = RuleCondition::Remembered(self.memories.len());
             let rate = match &*module.text {
                 "limit" => limits::rate(&options, rule),
+                "rpfilter" => Err(ROUTES.into()),
                 _ => Err(ONE_PACKET.into()),
             };
             rule.matches.also(match (set.states, options.turned) {
@@ -436,7 +459,13 @@ impl Context {
             }
             if module.text == "addrtype" {
                 let Reading { arguments, matches, .. } = rule;
-                return address_type::read(&module, self.family, arguments, matches);
+                return address_type::read(
+                    &module,
+                    self.family,
+                    (&self.sets, &mut self.given),
+                    arguments,
+                    matches,
+                );
             }
         }
         let known = match &*module.text {
@@ -482,15 +511,7 @@ impl Context {
             }
         };
         let elements = self.sets.elements(name, self.family)?;
-        self.given += elements.len();
-        if self.given > MOST_SET_VALUES {
-            let what = format!("rules ask for more than {MOST_SET_VALUES} elements of sets");
-            return Err(name.error(what, "use smaller sets"));
-        }
-        // Every packet has addresses, so the opposite of all elements is that of the condition.
-        let mut asked = Matches::new(self.family);
-        asked.conditions.one_of(elements, &[part], false);
-        matches.also(asked.condition().turned(not));
+        matches.also(sets::among(elements, self.family, part, &mut self.given, name)?.turned(not));
         Ok(())
     }
 

@@ -58,14 +58,17 @@ pub(super) fn target(
         set.read(&name, arguments)?;
         return Ok(ReadTarget { action: RuleAction::Continue, log: true });
     }
-    Err(refused(&name))
+    Err(refused(&name, around.purpose))
 }
 
-fn refused(name: &Argument<'_>) -> ImportError {
+/// What a target does that marks.
+const MARKS: &str = "marks the packet for others";
+
+fn refused(name: &Argument<'_>, purpose: Purpose) -> ImportError {
     let cause = match &*name.text {
         "LOG" | "NFLOG" | "ULOG" | "TRACE" | "AUDIT" => "writes a log and decides nothing",
         "DNAT" | "SNAT" | "MASQUERADE" | "NETMAP" | "REDIRECT" | "TPROXY" => "changes addresses (NAT)",
-        "MARK" | "CONNMARK" | "SECMARK" | "CONNSECMARK" | "CLASSIFY" => "marks the packet for others",
+        "MARK" | "CONNMARK" | "SECMARK" | "CONNSECMARK" | "CLASSIFY" => MARKS,
         "TCPMSS" | "TOS" | "DSCP" | "TTL" | "HL" | "ECN" | "CHECKSUM" | "TCPOPTSTRIP" => "changes the packet",
         "NOTRACK" | "CT" | "SYNPROXY" => "tells how connections are followed",
         "SET" => "changes a set",
@@ -76,6 +79,9 @@ fn refused(name: &Argument<'_>) -> ImportError {
         }
     };
     let what = format!("the target {} {cause}", shown(&name.text));
+    if cause == MARKS && purpose == Purpose::Policy {
+        return name.error(what, "leave rules aside that mark, by `skip_marks`, if no rule asks for a mark");
+    }
     name.error(what, "a rule means ACCEPT, DROP, REJECT, RETURN or a jump to a chain")
 }
 

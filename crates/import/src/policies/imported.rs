@@ -11,8 +11,9 @@ pub struct PolicyOptions {
     pub family: AddressFamily,
     /// The port that the name of each interface stands for. A name that is not among these is refused.
     pub interfaces: Vec<(String, u16)>,
-    /// What is in tables whose addresses stand outside of the file: the name, and a text with an address or a
-    /// prefix a line. NPF and pf.
+    /// What is in tables and sets whose addresses stand outside of the file: the name, and a text with an
+    /// address or a prefix a line. NPF, pf and iptables; to iptables `addrtype:LOCAL` and the like are the
+    /// addresses of a kind.
     pub tables: Vec<(String, String)>,
     /// Whether a first line that is none of the format is skipped, as a title. NPF only.
     pub skip_first_line: bool,
@@ -20,6 +21,9 @@ pub struct PolicyOptions {
     /// addresses and ports of a packet are then those that the chains behind the translation see. iptables
     /// only.
     pub skip_nat: bool,
+    /// Whether rules that mark packets or connections for others are left aside. A rule that asks for a mark
+    /// is refused in any case, so no mark changes what is decided. iptables only.
+    pub skip_marks: bool,
 }
 
 /// What a file says.

@@ -56,6 +56,7 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     refuse_other_family(text, options.family)?;
     let mut sets = AddressSets::default();
     let tables = tables(text, Some(&mut sets))?;
+    sets.give(&options.tables, options.family);
     if tables.is_empty() {
         let advice = "write what `iptables-save` prints; a machine without rules has none that could be kept";
         return Err(ImportError::new(1, 1, "the dump has no table", advice));
@@ -63,7 +64,9 @@ pub(super) fn read(text: &[u8], options: &PolicyOptions) -> Result<ImportedPolic
     let naming = Naming::Ports(options.interfaces.clone());
     let mut reader = Reader {
         family: options.family,
-        context: Context::new(Purpose::Policy, options.family, &naming).with_sets(sets),
+        context: Context::new(Purpose::Policy, options.family, &naming)
+            .with_sets(sets)
+            .skips_marks(options.skip_marks),
         imported: ImportedPolicy::default(),
     };
     let mut lines = Vec::with_capacity(tables.len());
@@ -145,7 +148,7 @@ impl Reader {
             let group = base + rule.chain;
             match self.rule(*line, rule, table, &places, base) {
                 Ok(rule) => {
-                    self.imported.policy.groups[group].rules.push(rule);
+                    self.imported.policy.groups[group].rules.extend(rule);
                     self.imported.kept += 1;
                 }
                 Err(error) => self.imported.refused.push(error),
@@ -199,6 +202,7 @@ impl Reader {
         faults
     }
 
+    /// The rule of a line; none where all that it does is to mark, and marks are left aside.
     fn rule(
         &mut self,
         line: Line<'_>,
@@ -206,19 +210,22 @@ impl Reader {
         table: &Table<'_>,
         places: &[ChainPlace<'_>],
         base: usize,
-    ) -> Result<PolicyRule, ImportError> {
+    ) -> Result<Option<PolicyRule>, ImportError> {
         let place = RulePlace { line: line.number, column: rule.append.column };
         // No rule jumps to a chain that Linux itself calls.
         let chain = |name: &str| {
             table.number(name).filter(|number| !places[*number].is_base).map(|number| base + number)
         };
         let read = self.context.rule(line, rule.words, &places[rule.chain], &chain)?;
+        if read.only_marks {
+            return Ok(None);
+        }
         let mut all = vec![RuleCondition::Holds(PacketField::Family, vec![Values::exact(self.version())])];
         match read.matches.condition() {
             RuleCondition::All(more) => all.extend(more),
             one => all.push(one),
         }
-        Ok(PolicyRule {
+        Ok(Some(PolicyRule {
             place,
             text: line.text.trim().into(),
             condition: RuleCondition::All(all),
@@ -226,7 +233,7 @@ impl Reader {
             decides_at_once: false,
             log: read.log,
             count: read.only_counts,
-        })
+        }))
     }
 
     fn finish(self, options: &PolicyOptions) -> ImportedPolicy {

@@ -16,6 +16,7 @@ fn read_rules(text: &str, wanted: &RulesFileOptions) -> Result<RulesRead, Vec<Un
         tables: wanted.tables.clone(),
         skip_first_line: wanted.skip_title,
         skip_nat: wanted.skip_nat,
+        skip_marks: wanted.skip_marks,
     };
     let line = |error: ImportError| UnreadableLine {
         line: error.line,

@@ -1,6 +1,6 @@
 //! The syntax tree of a policy: hooks, groups of rules, and what happens to packets.
 
-use super::{Binding, Block, EntryKey, Expr, FileOption, Name, Param};
+use super::{Binding, Block, EntryKey, Expr, ExprKind, FileOption, Name, Param};
 use crate::source::{FileId, Span};
 use policy::{MatchOrder, Reject, Unreachable};
 
@@ -133,15 +133,34 @@ pub struct DeclaredRule {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleLimit {
     /// How many tokens arrive in the time.
-    pub rate: Expr,
+    pub rate: LimitNumber,
     /// The seconds of the time.
     pub seconds: u32,
     /// Tokens are bytes of packets, not packets.
     pub bytes: bool,
     /// How many tokens the full bucket holds.
-    pub burst: Expr,
+    pub burst: LimitNumber,
     /// The whole of it.
     pub span: Span,
+}
+
+/// A number of a limit as it is written: nothing else can be one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LimitNumber {
+    /// A number, and where it stands.
+    Int(u128, Span),
+    /// The name of a constant.
+    Constant(Name),
+}
+
+impl LimitNumber {
+    /// The same as an expression.
+    pub fn expression(&self) -> Expr {
+        match self {
+            LimitNumber::Int(number, span) => Expr { kind: ExprKind::Int(*number), span: *span },
+            LimitNumber::Constant(name) => Expr { kind: ExprKind::Word(name.text.clone()), span: name.span },
+        }
+    }
 }
 
 /// The times of rates and their seconds.

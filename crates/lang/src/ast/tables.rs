@@ -100,6 +100,8 @@ pub enum FileOption {
     SkipTitle(Span),
     /// `skip_nat`
     SkipNat(Span),
+    /// `skip_marks`
+    SkipMarks(Span),
     /// `tables { friends = "friends.txt" }`, and the place of its word
     Tables(Vec<TableText>, Span),
     /// `interfaces { eth0 = 1 }`, and the place of its word
@@ -116,6 +118,7 @@ impl FileOption {
             FileOption::FirstPackets(_) => "first_packets",
             FileOption::SkipTitle(_) => "skip_title",
             FileOption::SkipNat(_) => "skip_nat",
+            FileOption::SkipMarks(_) => "skip_marks",
             FileOption::Tables(..) => "tables",
             FileOption::Interfaces(..) => "interfaces",
         }
@@ -128,6 +131,7 @@ impl FileOption {
             FileOption::FirstPackets(span)
             | FileOption::SkipTitle(span)
             | FileOption::SkipNat(span)
+            | FileOption::SkipMarks(span)
             | FileOption::Tables(_, span)
             | FileOption::Interfaces(_, span) => *span,
         }

@@ -108,7 +108,10 @@ impl Checker<'_> {
                 FileOption::Table(name) => read.table = Some(name.text.clone()),
                 FileOption::Chain(name) => read.chain = Some(name.text.clone()),
                 FileOption::FirstPackets(_) => read.first_packets = true,
-                FileOption::SkipTitle(span) | FileOption::SkipNat(span) | FileOption::Tables(_, span) => {
+                FileOption::SkipTitle(span)
+                | FileOption::SkipNat(span)
+                | FileOption::SkipMarks(span)
+                | FileOption::Tables(_, span) => {
                     self.error("E0537", format!("a table has no `{word}`"), *span, "only policies do");
                 }
                 FileOption::Interfaces(bindings, _) => read.interfaces = self.bound_interfaces(bindings),

@@ -228,14 +228,13 @@ impl Parser<'_> {
     }
 
     /// A number or the name of a constant.
-    fn limit_number(&mut self, what: &str, place: &str) -> Parsed<Expr> {
-        let span = self.span();
-        let kind = match self.kind() {
-            TokenKind::Int(number) => ExprKind::Int(*number),
-            _ => return Ok(word_of(self.name(&format!("{what} or a constant"), place)?)),
+    fn limit_number(&mut self, what: &str, place: &str) -> Parsed<LimitNumber> {
+        let TokenKind::Int(number) = *self.kind() else {
+            return Ok(LimitNumber::Constant(self.name(&format!("{what} or a constant"), place)?));
         };
+        let number = LimitNumber::Int(number, self.span());
         self.advance();
-        Ok(Expr { kind, span })
+        Ok(number)
     }
 
     /// A column stands here, not the next rule.
@@ -324,9 +323,4 @@ impl Parser<'_> {
             None => fault.help(format!("There are: {}.", known.join(", "))),
         })
     }
-}
-
-/// The value of a constant.
-fn word_of(name: Name) -> Expr {
-    Expr { kind: ExprKind::Word(name.text), span: name.span }
 }

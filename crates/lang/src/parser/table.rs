@@ -159,6 +159,8 @@ impl Parser<'_> {
             FileOption::SkipTitle(span)
         } else if self.take_word("skip_nat") {
             FileOption::SkipNat(span)
+        } else if self.take_word("skip_marks") {
+            FileOption::SkipMarks(span)
         } else if self.take_word("tables") {
             let open =
                 self.expect(Sign::BraceOpen, "behind `tables`, as in `{ friends = \"friends.txt\" }`")?;

@@ -132,12 +132,13 @@ fn meters(policy: &PolicyDeclaration) -> impl Iterator<Item = Meter> {
 }
 
 /// A number or constant, whatever its width.
-fn number_of(number: &Expr, width: u32) -> Expr {
-    let span = number.span;
-    match number.kind {
-        ExprKind::Int(_) => number.clone(),
-        _ => {
-            Expr { kind: ExprKind::Cast(Box::new(number.clone()), CastMode::Exact, uint(width, span)), span }
+fn number_of(number: &LimitNumber, width: u32) -> Expr {
+    let plain = number.expression();
+    match number {
+        LimitNumber::Int(..) => plain,
+        LimitNumber::Constant(name) => {
+            let span = name.span;
+            Expr { kind: ExprKind::Cast(Box::new(plain), CastMode::Exact, uint(width, span)), span }
         }
     }
 }

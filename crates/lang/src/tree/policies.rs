@@ -57,7 +57,11 @@ fn decision(decision: &RuleDecision) -> String {
 pub(crate) fn limit_text(RuleLimit { rate, seconds, bytes, burst, .. }: &RuleLimit) -> String {
     let unit = if *bytes { " bytes" } else { "" };
     let time = rate_time(*seconds).map_or_else(|| format!("{seconds}s"), str::to_owned);
-    format!("limit {}{unit}/{time} burst {}", words::expr(rate), words::expr(burst))
+    format!(
+        "limit {}{unit}/{time} burst {}",
+        words::expr(&rate.expression()),
+        words::expr(&burst.expression())
+    )
 }
 
 fn shown(rule: &DeclaredRule) -> String {

@@ -105,16 +105,20 @@ fn text(source: &Source, found: &PolicyFindings, arguments: &PolicyCheckArgument
     text + &not_looked_for
 }
 
-/// Says of packets on some way that all of this version of IP pass.
+/// Says of packets on some way that all of this version of IP pass, and what to do.
 fn tell_passing(text: &mut String, way: &str, version: u8) {
     let other = if version == 4 { 6 } else { 4 };
-    let _ = writeln!(text, "  every packet of IPv{version}{way} passes, and not every one of IPv{other}");
+    let _ = writeln!(
+        text,
+        "  these rules drop some packets of IPv{other}{way}, and none of IPv{version}: add rules for IPv{version}, or \
+         drop it"
+    );
 }
 
-/// What is said of a packet that goes a way.
+/// What is said of packets that go a way.
 fn way(path: Path) -> &'static str {
     match path {
-        Path::Forwarded => " that is forwarded",
+        Path::Forwarded => " that are forwarded",
         Path::ToGateway => " for the gateway itself",
         Path::FromGateway => " of the gateway itself",
     }

@@ -50,6 +50,7 @@ impl Source {
             tables,
             skip_first_line: source.skip_title,
             skip_nat: source.skip_nat,
+            skip_marks: source.skip_marks,
         };
         let read = policies::read(&text, format, &options).map_err(|error| import_failure(file, &error))?;
         if let Some(title) = &read.skipped {

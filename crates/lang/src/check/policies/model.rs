@@ -207,10 +207,10 @@ impl Checker<'_> {
     fn limit_with_values(&mut self, limit: &ast::RuleLimit) -> String {
         let mut text = limit_text(limit);
         for number in [&limit.rate, &limit.burst] {
-            if let ast::ExprKind::Word(name) = &number.kind
-                && let Some((_, value)) = self.constant_named(name)
+            if let ast::LimitNumber::Constant(name) = number
+                && let Some((_, value)) = self.constant_named(&name.text)
             {
-                text.push_str(&format!(", {name} = {value}"));
+                text.push_str(&format!(", {} = {value}", name.text));
             }
         }
         text

@@ -1,7 +1,7 @@
 //! The limits of a policy's rules: those of one rate share a meter, in which each rule has a cell.
 
 use super::read_rules::Places;
-use crate::ast::{Expr, ExprKind, PolicyDeclaration, RuleLimit, rate_time};
+use crate::ast::{LimitNumber, PolicyDeclaration, RuleLimit, rate_time};
 use crate::limits::MOST_POLICY_RATES;
 use policy::{Memory, Policy};
 use std::collections::HashMap;
@@ -21,37 +21,35 @@ pub(crate) struct PolicyRate<'p> {
 /// What makes limits those of one rate, so that a meter serves all of them.
 #[derive(PartialEq, Eq, Hash)]
 struct RateKey<'p> {
-    rate: LimitNumber<'p>,
+    rate: NumberKey<'p>,
     seconds: u32,
     bytes: bool,
-    burst: LimitNumber<'p>,
+    burst: NumberKey<'p>,
 }
 
-/// A number of a limit as it is written.
+/// A number of a limit, wherever it stands.
 #[derive(PartialEq, Eq, Hash)]
-enum LimitNumber<'p> {
+enum NumberKey<'p> {
     Int(u128),
     Constant(&'p str),
 }
 
 impl<'p> RateKey<'p> {
     fn of(limit: &'p RuleLimit) -> RateKey<'p> {
-        let number = |number: &'p Expr| match &number.kind {
-            ExprKind::Int(number) => LimitNumber::Int(*number),
-            ExprKind::Word(constant) => LimitNumber::Constant(constant),
-            // No limit is written with anything else.
-            _ => LimitNumber::Constant(""),
+        let number = |number: &'p LimitNumber| match number {
+            LimitNumber::Int(number, _) => NumberKey::Int(*number),
+            LimitNumber::Constant(name) => NumberKey::Constant(&name.text),
         };
         let &RuleLimit { ref rate, seconds, bytes, ref burst, .. } = limit;
         RateKey { rate: number(rate), seconds, bytes, burst: number(burst) }
     }
 }
 
-impl fmt::Display for LimitNumber<'_> {
+impl fmt::Display for NumberKey<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LimitNumber::Int(number) => write!(formatter, "{number}"),
-            LimitNumber::Constant(constant) => formatter.write_str(constant),
+            NumberKey::Int(number) => write!(formatter, "{number}"),
+            NumberKey::Constant(constant) => formatter.write_str(constant),
         }
     }
 }
@@ -94,7 +92,7 @@ pub(super) fn limits_of_file(policy: &Policy, places: &Places<'_>) -> Vec<RuleLi
     let rated = rated(policy).filter_map(|(_, memory)| Some((memory, memory.rate.as_ref().ok()?)));
     let limits = rated.map(|(memory, rate)| {
         let span = places.span(memory.place);
-        let number = |number: u32| Expr { kind: ExprKind::Int(number.into()), span };
+        let number = |number: u32| LimitNumber::Int(number.into(), span);
         let (tokens, burst) = (number(rate.tokens), number(rate.burst));
         RuleLimit { rate: tokens, seconds: rate.seconds, bytes: false, burst, span }
     });

@@ -81,7 +81,10 @@ impl<'a> Checker<'a> {
                     FileOption::Family(_) => "only `iptables` has, whose files are about one family",
                     FileOption::SkipTitle(_) => "only `npf` has",
                     FileOption::SkipNat(_) => "only `iptables` has, whose dumps have a table `nat`",
-                    FileOption::Tables(..) => "only `npf` and `pf` have, whose tables may stand elsewhere",
+                    FileOption::SkipMarks(_) => "only `iptables` has, whose dumps mark packets",
+                    FileOption::Tables(..) => {
+                        "only `iptables`, `npf` and `pf` have, whose sets and tables may stand elsewhere"
+                    }
                     _ => "a policy is the whole file",
                 };
                 self.error("E0537", headline, option.span(), label);
@@ -126,7 +129,8 @@ fn options_of(file: &RulesFile, interfaces: Vec<(String, u16)>) -> (RulesFileOpt
             },
             FileOption::SkipTitle(_) if read.format == "npf" => read.skip_title = true,
             FileOption::SkipNat(_) if read.format == "iptables" => read.skip_nat = true,
-            FileOption::Tables(tables, _) if matches!(read.format.as_str(), "npf" | "pf") => {
+            FileOption::SkipMarks(_) if read.format == "iptables" => read.skip_marks = true,
+            FileOption::Tables(tables, _) if matches!(read.format.as_str(), "iptables" | "npf" | "pf") => {
                 for TableText { name, text, .. } in tables {
                     if read.tables.iter().any(|(known, _)| *known == name.text) {
                         faults.push(OptionFault::Table(name));
