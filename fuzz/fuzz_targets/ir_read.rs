@@ -1,7 +1,7 @@
 //! Any text is refused or read as a program that prints and reads back as itself.
 #![no_main]
 
-use lang::ir::{print::print, read::read, verify::verify};
+use ir::{print::print, read::read, verify::verify};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -3,12 +3,12 @@
 
 use import::ChainPolicy;
 use import::entries::Fallback;
+use ir::source::{FileId, Sources, Span};
+use ir::{ColumnKind, Program, Table};
 use lang::check::hygiene::warnings;
 use lang::diagnostic::Diagnostic;
-use lang::ir::unreachable::never_found;
-use lang::ir::{ColumnKind, Program, Table};
 use lang::parser::parse_entries;
-use lang::source::{FileId, Sources, Span};
+use lang::unreachable::never_found;
 use serde_json::{Value, json};
 
 /// What a file gave to a table.

@@ -4,8 +4,8 @@
 use crate::render::quantity::{bytes, count, of};
 use engine::live::parcel_memory;
 use exec::state::table_set::filled;
-use lang::ir::Program;
-use lang::ir::footprint::{MemoryUse, footprint, listed, total_of};
+use ir::Program;
+use ir::footprint::{MemoryUse, footprint, listed, total_of};
 use serde_json::{Value, json};
 use std::fmt::Write;
 

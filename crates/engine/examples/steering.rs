@@ -7,7 +7,7 @@
 
 use engine::live::{Ended, Loaded, Remote, load_steering, run, worker_of, workers};
 use exec::{BackendKind, Outputs, load};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use packet::generate::TcpStep;
 use packet::{BATCH, Batch, Frames, VirtioHeader};

@@ -5,7 +5,7 @@
 
 use engine::live::{Loaded, Remote, run, workers};
 use exec::{BackendKind, load_measurable};
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, VirtioHeader};

@@ -5,7 +5,7 @@ use crate::commit::Ledger;
 use crate::ordering::fragment_order;
 use crate::pieces;
 use exec::{Backend, BackendKind, LoadError, Outputs, load};
-use lang::ir::{FROM_HOST, Program};
+use ir::{FROM_HOST, Program};
 use packet::{Batch, FragmentOrder, PortNumber, Verdict};
 use std::convert::Infallible;
 

@@ -2,8 +2,8 @@
 
 use crate::bench::{PacketBench, PacketOutcome, WaitedPacket};
 use exec::{BackendKind, LoadError};
-use lang::ir::Program;
-use lang::source::Span;
+use ir::Program;
+use ir::source::Span;
 use lang::testcase::{CaseStep, Expected, TestCase};
 use packet::{PortNumber, Verdict, VerdictKind};
 

@@ -9,7 +9,7 @@ pub(crate) mod moment;
 
 use crate::pieces;
 use exec::{Outputs, Resized};
-use lang::ir::{NO_SUCH_PORT, Program};
+use ir::{NO_SUCH_PORT, Program};
 use packet::{Batch, NO_PORT, Verdict, VerdictKind};
 use serde::Serialize;
 use std::ops::AddAssign;
@@ -368,7 +368,7 @@ impl Ledger {
 mod tests {
     use super::*;
     use exec::Output;
-    use lang::ir::Reason;
+    use ir::Reason;
     use packet::VirtioHeader;
     use packet::fragment::Fragmenting;
 

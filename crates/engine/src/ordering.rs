@@ -1,7 +1,7 @@
 //! Fragments in order, for the programs that ask for it.
 
-use lang::ir::Program;
-use lang::ir::fragment_order::{BYTES, BYTES_OF_SOURCE, PACKETS, REMEMBER, WAIT};
+use ir::Program;
+use ir::fragment_order::{BYTES, BYTES_OF_SOURCE, PACKETS, REMEMBER, WAIT};
 use packet::{FragmentLimits, FragmentOrder};
 
 /// What may wait at each worker.
@@ -22,7 +22,7 @@ pub fn fragment_order(program: &Program, seed: u64) -> Option<Box<FragmentOrder>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::ir::fragment_order::ALLOCATED;
+    use ir::fragment_order::ALLOCATED;
 
     #[test]
     fn as_much_memory_is_told_as_is_allocated_and_not_much_more() {

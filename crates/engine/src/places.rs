@@ -1,7 +1,7 @@
 //! Places in the text of a program, as people read them: `firewall.rav:12`.
 
-use lang::ir::{Program, Terminator};
-use lang::source::{Sources, Span};
+use ir::source::{Sources, Span};
+use ir::{Program, Terminator};
 use std::collections::BTreeSet;
 
 /// The name of the file without its directories, and the line.

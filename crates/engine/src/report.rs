@@ -2,7 +2,7 @@
 
 use crate::commit::{Ledger, Volume};
 use exec::{Backend, BackendKind, DeviceTally, OnDevice, TableReport};
-use lang::ir::Program;
+use ir::Program;
 use packet::VerdictKind;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 use crate::places::place;
 use crate::value::{columns, value};
 use exec::{Learned, Observer};
-use lang::ir::{BlockId, ColumnKind, Instruction, Layout, Op, Program, Terminator, Value};
-use lang::source::{Sources, Span};
+use ir::source::{Sources, Span};
+use ir::{BlockId, ColumnKind, Instruction, Layout, Op, Program, Terminator, Value};
 use serde::Serialize;
 
 /// One step of a run, as it was recorded.
@@ -345,7 +345,7 @@ fn fields(layout: &Layout, base: u32, packet: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::ir::LayoutField;
+    use ir::LayoutField;
 
     #[test]
     fn fields_are_read_bit_by_bit() {

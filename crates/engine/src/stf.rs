@@ -20,7 +20,7 @@ pub mod control;
 use self::control::Control;
 use crate::bench::PacketBench;
 use exec::{BackendKind, LoadError};
-use lang::ir::Program;
+use ir::Program;
 use packet::{PortNumber, Verdict};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -4,7 +4,7 @@
 use crate::commit::Ledger;
 use crate::pieces;
 use exec::{Output, Outputs, Resized};
-use lang::ir::Program;
+use ir::Program;
 use packet::{Batch, NO_PORT, VerdictKind, VirtioHeader};
 use ports::{Departure, Transmit};
 use std::io;

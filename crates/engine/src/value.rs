@@ -1,6 +1,6 @@
 //! Formats values of a program as people write them: addresses, times, names.
 
-use lang::ir::{Column, ColumnKind};
+use ir::{Column, ColumnKind};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Numbers from here on are also shown in hexadecimal: the smallest EtherType.

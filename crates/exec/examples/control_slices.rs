@@ -5,7 +5,7 @@
 
 use exec::provision::provide;
 use exec::{Backend, BackendKind, load};
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
 use std::time::Instant;
 

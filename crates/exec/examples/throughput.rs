@@ -16,7 +16,7 @@ fn main() {
     let argument = std::env::args().nth(1);
     let seconds = argument.as_deref().and_then(|seconds| seconds.parse().ok()).unwrap_or(1.0);
     for text in [include_str!("firewall.ir"), include_str!("mac_switch.ir")] {
-        let program = lang::ir::read::read(text).expect("the example is a program");
+        let program = ir::read::read(text).expect("the example is a program");
         if argument.as_deref() == Some("listing") {
             println!("{}", exec::native::listing(&program).expect("the example compiles"));
             continue;
@@ -25,7 +25,7 @@ fn main() {
     }
 }
 
-fn measure(program: &lang::ir::Program, seconds: f64) {
+fn measure(program: &ir::Program, seconds: f64) {
     let start = Instant::now();
     let mut backend = load(program, BackendKind::Native, PORTS, 1).expect("the example compiles");
     let compiled = start.elapsed();

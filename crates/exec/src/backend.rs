@@ -9,7 +9,7 @@ use crate::outputs::Outputs;
 use crate::reports::{BackendKind, CountedPart, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;
 use crate::state::handover::Handover;
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
 use std::ops::{Deref, DerefMut};

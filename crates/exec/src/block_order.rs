@@ -1,7 +1,7 @@
 //! The order in which code is generated for blocks: each block after its predecessors, except for the edges
 //! of loops.
 
-use lang::ir::{BlockId, Function};
+use ir::{BlockId, Function};
 
 /// The blocks that can be reached from `from`; the successors of a block where `ends` is true do not count.
 /// Each block comes after all blocks that dominate it: reverse postorder, computed without recursion.

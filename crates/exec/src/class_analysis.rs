@@ -6,7 +6,7 @@
 
 use crate::interpret::{binary, largest};
 use crate::kernel::intervals::arithmetic;
-use lang::ir::{BinaryOp, Block, BlockId, CompareOp, Function, Op, Target, Terminator, Value};
+use ir::{BinaryOp, Block, BlockId, CompareOp, Function, Op, Target, Terminator, Value};
 use packet::{KnownByte, OpenClass};
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Errors of this crate: why a program is not loaded, and why an entry is not inserted into a table.
 
 use crate::pack::MAX_WORDS;
-use lang::ir::Table;
-use lang::ir::verify::VerifyError;
+use ir::Table;
+use ir::verify::VerifyError;
 use tables::exact::ExactSpecError;
 
 /// Why a program cannot be loaded.
@@ -68,7 +68,7 @@ pub enum LoadError {
     /// The stack frame of a compiled function is larger than allowed.
     #[error(
         "function `{function}` needs {bytes} bytes of stack as machine code and at most {} are possible: compute values where they are needed, so that fewer wait at once, or use the interpreter",
-        lang::limits::LARGEST_FRAME
+        ir::limits::LARGEST_FRAME
     )]
     Frame {
         /// The function.

@@ -13,7 +13,7 @@ use crate::stages::StageClock;
 use crate::state::handover::Handover;
 use crate::state::table_set::{TableFamily, TableSet};
 use crate::state::{ProgramState, RunHandler};
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use packet::batch::Batch;
 use std::any::Any;
 

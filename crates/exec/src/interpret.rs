@@ -18,9 +18,8 @@ use crate::reports::BackendKind;
 use crate::stages::StageClock;
 use crate::state::table_set::{Reference, TableFamily, TablePlace};
 use crate::state::{ProgramState, RunHandler};
-use lang::ir::{
-    self, BlockId, Entry, Function, Instruction, Match, NO_SUCH_PORT, Op, Program, Terminator, Value,
-    checksum,
+use ir::{
+    BlockId, Entry, Function, Instruction, Match, NO_SUCH_PORT, Op, Program, Terminator, Value, checksum,
 };
 use packet::batch::Batch;
 use packet::fragment::Fragmenting;

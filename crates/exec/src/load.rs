@@ -5,13 +5,13 @@ use crate::errors::LoadError;
 use crate::interpret::Interpreter;
 use crate::native::Native;
 use crate::reports::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use std::sync::Arc;
 
 /// Makes a program ready to run.
 ///
 /// `ports` is the number of ports, which are numbered from 1; a `send` to any other port is a drop for
-/// [`lang::ir::NO_SUCH_PORT`]. `seed` chooses the tables' hash functions and has no other effect.
+/// [`ir::NO_SUCH_PORT`]. `seed` chooses the tables' hash functions and has no other effect.
 pub fn load(
     program: &Program,
     back_end: BackendKind,

@@ -15,7 +15,7 @@
 //! this cannot be shown gets finished packets.
 
 use crate::class_analysis::{Analysis, beside, wide};
-use lang::ir::{Function, Op, Program};
+use ir::{Function, Op, Program};
 use packet::{OpenClass, OpenClasses};
 
 /// What was shown of a program.

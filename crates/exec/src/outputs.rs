@@ -1,7 +1,7 @@
 //! The outputs of a program in addition to verdicts: copies, packets that it made, and events that it raised.
 //! Buffers are reused from batch to batch.
 
-use lang::ir::{Hole, Template};
+use ir::{Hole, Template};
 use packet::fragment::Fragmenting;
 use packet::region::HEADROOM;
 use packet::resize::Resizable;

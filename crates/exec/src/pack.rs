@@ -5,13 +5,13 @@
 //! bits has two words to itself, most significant first. Within a word the first column is the most
 //! significant, so words sort as columns do.
 
-use lang::ir::Column;
+use ir::Column;
 
 /// The most words of a value, and of a key that is not of rules.
 pub const MAX_WORDS: usize = 8;
 
 /// The most words of any key: those of rules have each column in words of its own.
-pub const WIDEST_KEY: usize = lang::limits::LARGEST_RULES_KEY;
+pub const WIDEST_KEY: usize = ir::limits::LARGEST_RULES_KEY;
 const _: () = assert!(WIDEST_KEY <= tables::rules::MOST_PACKED_WORDS);
 
 /// The place of one column in the words.
@@ -118,7 +118,7 @@ impl Packing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::ir::ColumnKind;
+    use ir::ColumnKind;
 
     fn packing(widths: &[u8]) -> Packing {
         let columns: Vec<Column> = widths

@@ -5,8 +5,8 @@
 //! table would wait for nearly all of its pages, and packets with them.
 
 use crate::backend::Backend;
-use lang::ir::footprint::footprint;
-use lang::ir::{Program, TableKind};
+use ir::footprint::footprint;
+use ir::{Program, TableKind};
 
 /// Provides the memory of those exact tables that `which` names by their numbers, the first ones first, as
 /// far as they fit into so many bytes. What is beyond them takes its memory when it is used, as a table does

@@ -10,8 +10,8 @@ use crate::backend::Backend;
 use crate::errors::EntryError;
 use crate::provision::provide;
 use crate::state::handover::{Handover, Pairs, SharedState};
-use lang::ir::replace::{Fate, Replacement, replacement};
-use lang::ir::{Entry, Program};
+use ir::replace::{Fate, Replacement, replacement};
+use ir::{Entry, Program};
 use std::collections::HashSet;
 
 /// Why a program cannot take over from another one. Nothing has changed then.

@@ -1,6 +1,6 @@
 //! Reports on a loaded program and its tables: plain data.
 
-use lang::ir::Entry;
+use ir::Entry;
 use tables::lpm::Prefix;
 
 /// The kinds of back ends that run on the host.

@@ -17,8 +17,8 @@
 //! listed here as harmless is refused, and its segments are cut before the program.
 
 use crate::class_analysis::{Analysis, beside, wide};
-use lang::ir::{Eviction, Function, Op, Program, Terminator};
-use lang::source::Span;
+use ir::source::Span;
+use ir::{Eviction, Function, Op, Program, Terminator};
 use packet::{OpenClass, OpenClasses};
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -7,8 +7,8 @@
 //! beforehand and subtracted.
 
 use crate::interpret::Observer;
-use lang::ir::{BlockId, Program};
-use lang::source::Span;
+use ir::source::Span;
+use ir::{BlockId, Program};
 
 /// Buckets of a histogram: eight for each power of two.
 const BUCKETS: usize = 496;

@@ -35,7 +35,7 @@ use crate::errors::{EntryError, LoadError};
 use crate::outputs::{Output, Outputs, Raised};
 use crate::pack::MAX_WORDS;
 use crate::stages::StageClock;
-use lang::ir::{Entry, Match, Op, Program};
+use ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
 
 /// The state of a program.

@@ -1,12 +1,12 @@
 //! Checks a program before any back end runs it: the program keeps the rules of the IR and fits into memory.
 
 use crate::errors::LoadError;
-use lang::ir::{Program, footprint};
-use lang::limits::LARGEST_MEMORY;
+use ir::limits::LARGEST_MEMORY;
+use ir::{Program, footprint};
 
 /// Makes the checks on which every back end relies.
 pub(crate) fn verify(program: &Program) -> Result<(), LoadError> {
-    lang::ir::verify::verify(program).map_err(LoadError::Verify)?;
+    ir::verify::verify(program).map_err(LoadError::Verify)?;
     let footprint = footprint::footprint(program);
     let bytes = footprint::total(&footprint);
     if bytes <= LARGEST_MEMORY {

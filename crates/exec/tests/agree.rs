@@ -3,7 +3,7 @@
 
 mod program;
 
-use lang::ir::*;
+use ir::*;
 use packet::{Frames, VerdictKind};
 use program::*;
 
@@ -211,7 +211,7 @@ impl Generator {
             }
             if random.below(2) == 0 {
                 let (key, value) = (entry(&mut random, keys), entry(&mut random, values));
-                table.entries.push(lang::ir::Entry::exact(&key, &value));
+                table.entries.push(ir::Entry::exact(&key, &value));
             }
             table
         });

@@ -4,7 +4,7 @@ mod program;
 
 use allocation_counter::measure;
 use exec::{BackendKind, Outputs, load};
-use lang::ir::*;
+use ir::*;
 use packet::{Batch, Frames};
 use program::*;
 

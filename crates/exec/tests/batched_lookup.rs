@@ -2,7 +2,7 @@
 
 mod program;
 
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use packet::Frames;
 use program::*;

@@ -3,7 +3,7 @@
 
 mod program;
 
-use lang::ir::*;
+use ir::*;
 use packet::Frames;
 use program::*;
 

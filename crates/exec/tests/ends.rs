@@ -3,7 +3,7 @@
 
 use exec::state::{MAX_DUE_RUNS, TIME_OF_RUN};
 use exec::{BackendKind, Outputs, load};
-use lang::ir::Entry;
+use ir::Entry;
 use lang::pipeline::{CompileOptions, compile};
 use packet::{BATCH, Batch, Frames};
 

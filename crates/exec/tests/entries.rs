@@ -1,7 +1,7 @@
 //! Entries from outside: what is put in, taken out and exchanged by a control plane, on both back ends.
 
 use exec::{Backend, BackendKind, EntryError, Outputs, load};
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Verdict};
 

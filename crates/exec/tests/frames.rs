@@ -4,9 +4,9 @@
 mod program;
 
 use exec::{BackendKind, LoadError, load, native};
-use lang::ir::verify::Fault;
-use lang::ir::*;
-use lang::limits::{LARGEST_FRAME, MOST_ARGUMENTS, MOST_HOLES};
+use ir::limits::{LARGEST_FRAME, MOST_ARGUMENTS, MOST_HOLES};
+use ir::verify::Fault;
+use ir::*;
 use packet::Frames;
 use program::*;
 use std::sync::Barrier;

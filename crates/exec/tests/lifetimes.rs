@@ -4,7 +4,7 @@
 use exec::kernel::{Kernel, KernelOptions};
 use exec::replace::take_over;
 use exec::{Backend, BackendKind, Outputs, load};
-use lang::ir::{Entry, Op, Program};
+use ir::{Entry, Op, Program};
 use lang::pipeline::{CompileOptions, compile};
 use packet::{BATCH, Batch, Frames};
 

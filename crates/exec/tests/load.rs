@@ -3,7 +3,7 @@
 mod program;
 
 use exec::{BackendKind, LoadError, load};
-use lang::ir::*;
+use ir::*;
 use packet::{Frames, Verdict};
 use program::*;
 

@@ -107,7 +107,7 @@ fn random_policies_decide_as_the_walk_through_their_groups() {
 
 /// A program that asks about a port, and is told in two bytes whether there is one and which. Verdicts count
 /// by their place in `acts`: pass, block, log.
-fn asks_a_port(before: &str, policy: &str) -> lang::ir::Program {
+fn asks_a_port(before: &str, policy: &str) -> ir::Program {
     let text = format!(
         "{before}
 layout probe {{ dport: u8 there: u8 }}
@@ -173,7 +173,7 @@ fn a_limit_is_that_of_its_rule_wherever_a_packet_meets_it() {
 
 #[test]
 fn a_row_from_outside_without_a_meter_is_beyond_its_limit() {
-    use lang::ir::{Entry, Match};
+    use ir::{Entry, Match};
     let policy = "capacity 16  hook in { group lines default pass }
     group lines { limit 1/s burst 1 pass dport 80   block dport 81 }";
     let program = asks_a_port("", policy);
@@ -195,7 +195,7 @@ fn a_row_from_outside_without_a_meter_is_beyond_its_limit() {
 
 #[test]
 fn rows_from_outside_decide_where_they_stand() {
-    use lang::ir::{Entry, Match};
+    use ir::{Entry, Match};
     let row = |port: u128, value: [u128; 3], priority| {
         let key = vec![Match::Exact(port), Match::Exact(1)];
         Entry { key, value: value.to_vec(), priority }

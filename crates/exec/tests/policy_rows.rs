@@ -5,7 +5,7 @@ mod policy_draft;
 mod program;
 
 use exec::{Backend, BackendKind, Outputs, load};
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, Compiled, compile};
 use lang::policy_rows::{HookRows, changes, of_rows};
 use packet::Batch;
@@ -50,7 +50,7 @@ fn the_rows_of_the_program_decide_about_every_packet_as_its_rules_do() {
 }
 
 /// Another row: an action, a place and conditions at random. Its key says what the rows of the program say.
-fn row_from_outside(random: &mut Random, table: &lang::ir::Table, held: &[Entry]) -> Entry {
+fn row_from_outside(random: &mut Random, table: &ir::Table, held: &[Entry]) -> Entry {
     let like = &held[random.below(held.len() as u64) as usize];
     let mut row = Entry { priority: like.priority + random.below(3) as u32, ..like.clone() };
     if random.below(2) == 0 {

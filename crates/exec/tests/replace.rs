@@ -3,7 +3,7 @@
 
 use exec::replace::{ReplaceError, TakeoverReport, take_over};
 use exec::{Backend, BackendKind, load};
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 use packet::batch::Batch;
 

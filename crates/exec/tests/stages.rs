@@ -3,7 +3,7 @@
 
 use exec::stages::sites;
 use exec::{Backend, BackendKind, Inspect, Outputs, StageClock, load_measurable};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use packet::generate::{Generator, Profile};
 use packet::region::{HEADROOM, SLACK};

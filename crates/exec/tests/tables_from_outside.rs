@@ -3,7 +3,7 @@
 
 use exec::provision::provide;
 use exec::{Backend, BackendKind, EntryError, Outputs, load};
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 
 const TABLES: &str = "

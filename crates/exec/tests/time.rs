@@ -4,7 +4,7 @@ mod program;
 
 use exec::state::{MAX_QUEUED, MAX_RUNS, MAX_TIMERS};
 use exec::{BackendKind, Outputs, load};
-use lang::ir::*;
+use ir::*;
 use packet::Frames;
 use program::*;
 

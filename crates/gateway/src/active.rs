@@ -47,7 +47,7 @@ impl From<Shown> for ActiveView {
 /// The program that these workers run; `None` if one of them has ended.
 pub(crate) fn active(remote: &Remote) -> Option<ActiveView> {
     let counted = remote.look().and_then(Counted::whole)?;
-    let text = lang::ir::print::print(&counted.program);
+    let text = ir::print::print(&counted.program);
     let reasons = counted.program.reasons.iter().zip(0u16..);
     let by_reason = |of: &dyn Fn(u16) -> u64| {
         let named = reasons.clone().map(|(reason, number)| (reason.name.clone(), of(number)));

@@ -84,7 +84,7 @@ pub use register::RegisterConfig;
 use crate::middleware::{self, FileImpair, FileShape};
 use crate::routing::{self, RoutingError, RoutingSettings, TableNeed};
 use engine::live::{Core, remembered};
-use lang::ir::Program;
+use ir::Program;
 use lang::settings::Settings;
 use packet::PortNumber;
 use places::PortPlace;

@@ -5,7 +5,7 @@ use crate::tables::{Known, count_on_wall, row_text, whole_table};
 use client::{EntryCountTold, RequestRefusal};
 use engine::live::Remote;
 use exec::EntryCount;
-use lang::ir::{Entry, Table};
+use ir::{Entry, Table};
 use lang::policy_model::PolicyModel;
 use lang::policy_rows::{HookRows, RowChanges, RowRole, changes, of_rows, rule_of};
 use policy::Policy;

@@ -25,7 +25,7 @@ use engine::live::look::Counted;
 use engine::live::{Generation, Loaded, OtherPorts};
 use engine::{Imbalance, Report};
 use exec::replace::TakeoverReport;
-use lang::ir::Program;
+use ir::Program;
 use packet::PortNumber;
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::tunnel::TunnelChange;

@@ -3,9 +3,9 @@
 //! The comparison itself is a function of whoever starts the gateway: it makes texts.
 
 use engine::live::Remote;
-use lang::ir::Program;
+use ir::Program;
+use ir::source::Sources;
 use lang::policy_model::PolicyModel;
-use lang::source::Sources;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

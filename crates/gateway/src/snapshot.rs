@@ -29,7 +29,7 @@
 use crate::limits::SNAPSHOT_BYTES;
 use exec::replace::restore;
 use exec::{Backend, ProgramControl};
-use lang::ir::{Column, ColumnKind, Entry, Match, Program, Table, TableKind};
+use ir::{Column, ColumnKind, Entry, Match, Program, Table, TableKind};
 use ports::files::{self, FileReadError};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};

@@ -14,10 +14,8 @@ use crate::{
     ImportError, ImportedRule, ImportedRules, Naming, chains, classbench, iptables, literals, mrt, nft,
     routes, snort,
 };
+use ir::{BytePattern, Column, ColumnKind, Entry, FileOptions, Group, GroupMember, Match, Table, TableKind};
 use lang::diagnostic::Diagnostic;
-use lang::ir::{
-    BytePattern, Column, ColumnKind, Entry, FileOptions, Group, GroupMember, Match, Table, TableKind,
-};
 use lang::limits::LONGEST_TEXT;
 use tables::lpm::Prefix;
 use tables::rules::RuleField;

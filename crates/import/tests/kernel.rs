@@ -194,7 +194,7 @@ fn exported_rules_decide_as_the_table_does() {
 }
 
 /// Which of these packets a program sends on, on either back end.
-fn sent(program: &lang::ir::Program, packets: &[Packet]) -> Vec<bool> {
+fn sent(program: &ir::Program, packets: &[Packet]) -> Vec<bool> {
     let ways = [BackendKind::Interpreter, BackendKind::Native].map(|back_end| {
         let mut backend = load(program, back_end, 2, 1).expect("it can be loaded");
         let mut one = |packet: &Packet| {
@@ -213,7 +213,7 @@ fn sent(program: &lang::ir::Program, packets: &[Packet]) -> Vec<bool> {
 }
 
 /// The shipped firewall with other entries.
-fn firewall(rules: &ImportedRules) -> lang::ir::Program {
+fn firewall(rules: &ImportedRules) -> ir::Program {
     const FIREWALL: &str = include_str!("../../../programs/firewall_rules.rav");
     let field = |field: &RuleField, name: &str| {
         let value = |value: u128| {

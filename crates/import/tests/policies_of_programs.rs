@@ -10,7 +10,7 @@ use asking::{Buckets, COLUMNS, POINTS, counting, counts, probe, run_one};
 
 use exec::{BackendKind, load};
 use import::policies::{PolicyOptions, RULES_READER, read};
-use lang::ir::{Entry, Program};
+use ir::{Entry, Program};
 use lang::pipeline::{CompileOptions, Compiled, compile};
 use lang::policy_model::PolicyModel;
 use lang::policy_rows::{HookRows, of_rows};

@@ -2,7 +2,7 @@
 
 use exec::{BackendKind, Outputs, load};
 use import::policies::RULES_READER;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use lang::testcase::{CaseStep, Expected, TestCase};
 use packet::{Batch, Verdict};

@@ -10,7 +10,7 @@ use crate::plan::LabPlan;
 use crate::programs::{PROGRAMS, compile};
 use crate::traffic::LabError;
 use exec::{Backend, BackendKind, Outputs};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::TcpStep;
 use packet::{BATCH, Batch, Frames, VerdictKind};

@@ -8,7 +8,7 @@ use crate::programs::compiled;
 use crate::thesis::{self, PublishedSample, percentage_difference};
 use crate::traffic::LabError;
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use ports::Order;
 

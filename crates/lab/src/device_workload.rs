@@ -8,7 +8,7 @@
 use crate::measure::SEED;
 use exec::kernel::KernelOptions;
 use exec::{BackendKind, Outputs};
-use lang::ir::Program;
+use ir::Program;
 use packet::{BATCH, Batch, Frames, Verdict};
 
 /// Ports of every program.

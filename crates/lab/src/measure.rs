@@ -13,7 +13,7 @@ use cpu_time::ThreadTime;
 use engine::ordering::fragment_order;
 use engine::{Ledger, Report, Setting, TimedPart, Times, Worker};
 use exec::{Backend, BackendKind};
-use lang::ir::Program;
+use ir::Program;
 use packet::Frames;
 use ports::{Ingress, IngressPolicy, MemorySource, Order};
 

@@ -12,7 +12,7 @@ use crate::plan::{LabPlan, Length};
 use crate::programs::{EMPTY, compile, compiled};
 use crate::traffic::{LabError, TrafficCapture, segments};
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use ports::Order;
 

@@ -1,6 +1,6 @@
 //! The programs that experiments run: those that ship, but for those of names, and compiling them.
 
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, Decode};
 
 /// The programs that ship, but for those of names, with their texts.

@@ -13,7 +13,7 @@ use crate::thesis::{self, Published, ThesisApplication};
 use crate::traffic::{LabError, first};
 use crate::twins::{Firewall, Inlined, MacSwitch, Pointed};
 use exec::{Backend, BackendKind};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use ports::Order;
 

@@ -1,8 +1,8 @@
 //! Twins decide on every packet as the programs do that they are twins of.
 
 use exec::{Backend, BackendKind, Outputs};
+use ir::Program;
 use lab::twins::{Firewall, Inlined, MacSwitch, Pointed};
-use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::{Generator, Profile};
 use packet::{Batch, Frames, Verdict};

@@ -12,7 +12,7 @@ pub use policies::*;
 pub use stages::{Extern, Stage};
 pub use tables::*;
 
-use crate::source::Span;
+use ir::source::Span;
 
 /// A name with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A diagnostic as plain data: code, headline, places, packet witness, suggestion. Rendering lives elsewhere.
 
 use crate::limits::MOST_FAULTS;
-use crate::source::{Sources, Span};
+use ir::source::{Sources, Span};
 use std::collections::HashSet;
 
 /// How bad it is.

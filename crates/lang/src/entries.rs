@@ -6,11 +6,9 @@
 
 use crate::ast::{self, EntryKey, ExprKind};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::{
-    BytePattern, Column, ColumnKind, Entry, Group, GroupMember, Match, Table, TableKind, prefix_mask,
-};
 use crate::parser::{parse_entries, parse_members};
-use crate::source::{FileId, Span};
+use ir::source::{FileId, Span};
+use ir::{BytePattern, Column, ColumnKind, Entry, Group, GroupMember, Match, Table, TableKind, prefix_mask};
 use std::collections::{HashMap, HashSet};
 
 /// Reads entries of a table.

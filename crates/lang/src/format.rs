@@ -7,8 +7,8 @@
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::lexer::lex;
 use crate::parser::parse;
-use crate::source::FileId;
 use crate::token::{Sign, Token, TokenKind};
+use ir::source::FileId;
 
 /// Blanks a level.
 const INDENT: usize = 4;

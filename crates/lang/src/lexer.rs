@@ -8,8 +8,8 @@ mod tests;
 pub use self::literal::duration;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::{LONGEST_NAME, LONGEST_TEXT};
-use crate::source::{FileId, Span};
 use crate::token::{Sign, Token, TokenKind};
+use ir::source::{FileId, Span};
 
 /// Splits a text into tokens, comments among them; the last token is [`TokenKind::End`].
 pub fn lex(file: FileId, text: &str) -> (Vec<Token>, Vec<Diagnostic>) {

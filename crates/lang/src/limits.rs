@@ -1,9 +1,9 @@
-//! Every limit of the language in one place: what a program may ask of its reader, of the compiler, of memory
-//! and of the stack.
+//! Every limit of the language that is not one of the IR: what a program may ask of its reader, of the
+//! compiler and of memory. Those that the IR has as well stand in [`ir::limits`].
 //!
-//! A limit that a program goes beyond is a diagnostic at its place. Where a constant's documentation ends
-//! with the code of that diagnostic, the table in `docs/language.md`, section *Limits*, has a row with the
-//! same number and code; a test compares the two.
+//! A limit that a program goes beyond is a diagnostic at its place. Where a constant's documentation, here or
+//! there, ends with the code of that diagnostic, the table in `docs/language.md`, section *Limits*, has a row
+//! with the same number and code; a test compares both files with it.
 
 /// The longest text of one file, in bytes (16 MiB). `E0012`
 pub const LONGEST_TEXT: usize = 16 << 20;
@@ -60,19 +60,6 @@ pub const LARGEST_SEARCH: usize = 10_000_000;
 /// `E0233`
 pub const MOST_VALUES: usize = 400_000;
 
-/// How many bytes of stack a packet function or handler needs at most as machine code (256 KiB). `E0234`
-pub const LARGEST_FRAME: u32 = 262_144;
-
-/// How many reasons of drops and punts a program has at most, those of headers that are short or invalid
-/// included: a verdict has 16 bits for them. `E0233`
-pub const MOST_REASONS: usize = 65_536;
-
-/// How many different lists of ports a program multicasts to at most: a verdict has 16 bits for them. `E0233`
-pub const MOST_PORT_SETS: usize = 65_536;
-
-/// The largest cap of a loop in the IR.
-pub const LARGEST_CAP: u32 = 1 << 20;
-
 /// No captured packet is longer, in bytes: the largest snap length of capture files.
 pub const LONGEST_PACKET: u32 = 262_144;
 
@@ -82,28 +69,11 @@ pub const LARGEST_FIXED: u32 = 4096;
 /// How many bytes a packet in the program text has at most. `E0611`
 pub const LARGEST_MADE: usize = 65_535;
 
-/// How many fields of a packet in the program text are computed at most. `E0615`
-pub const MOST_HOLES: usize = 4096;
-
-/// How many arguments an event has at most. `E0530`
-pub const MOST_ARGUMENTS: usize = 256;
-
 /// How many bytes can go in before a packet: what every frame has before it. `E0434`
 pub const MOST_PUSHED: usize = 128;
 
-/// How many bytes everything that a program remembers may take together (16 GiB), as `ravelin check` tells
-/// it; at all workers of a gateway together. `E0540`
-pub const LARGEST_MEMORY: u64 = 16 << 30;
-
 /// How many entries a table has at most. `E0507`
 pub const LARGEST_TABLE: u128 = 1 << 26;
-
-/// How many 64-bit words a key, and how many a value, has at most, but for keys of rules. `E0506`
-pub const LARGEST_WORDS: usize = 8;
-
-/// How many 64-bit words the key of a table of rules has at most: one a column, two for one of more than 64
-/// bits. `E0506`
-pub const LARGEST_RULES_KEY: usize = 32;
 
 /// How many bits the key of a table with longest prefixes has at most. `E0518`
 pub const WIDEST_PREFIX_KEY: u32 = 128;
@@ -129,21 +99,6 @@ pub const MOST_POLICY_RATES: usize = 256;
 /// How many cells a meter or register, and how many groups a group, has at most. `E0501`
 pub const MOST_CELLS: u128 = 1 << 20;
 
-/// How many items a pool has at most. `E0501`
-pub const MOST_ITEMS: u64 = 1 << 26;
-
-/// How many parts an item of a pool has at most. `E0506`
-pub const MOST_COLUMNS: usize = 8;
-
-/// How many members each group has room for at most. `E0525`
-pub const MOST_MEMBERS: u32 = 1 << 16;
-
-/// How many buckets each group has at most. `E0525`
-pub const MOST_BUCKETS: u32 = 1 << 20;
-
-/// How many members of a group a packet goes to at most: a group of more is none for multicast. `E0418`
-pub const MOST_COPIES: u32 = 64;
-
 #[cfg(test)]
 mod tests {
     /// Rows of the table in the section *Limits* of the language's page, as `code → numbers as written`.
@@ -160,9 +115,8 @@ mod tests {
         .collect()
     }
 
-    /// The constants of this file with the code that stands behind their documentation.
-    fn constants() -> Vec<(String, u128)> {
-        let text = include_str!("limits.rs");
+    /// The constants of a file with the code that stands behind their documentation.
+    fn constants(text: &str) -> Vec<(String, u128)> {
         let text = text.split("#[cfg(test)]").next().unwrap_or(text);
         let (mut found, mut code) = (Vec::new(), None);
         for line in text.lines() {
@@ -185,7 +139,10 @@ mod tests {
 
     #[test]
     fn the_page_of_the_language_has_every_limit() {
-        let (mut page, mut here) = (rows(), constants());
+        let (mut page, mut here) = (rows(), constants(include_str!("limits.rs")));
+        let of_ir = constants(include_str!("../../ir/src/limits.rs"));
+        assert!(of_ir.len() > 10, "{of_ir:?}");
+        here.extend(of_ir);
         page.sort();
         here.sort();
         assert!(here.len() > 20, "{here:?}");

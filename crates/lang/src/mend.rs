@@ -3,7 +3,7 @@
 
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Severity, Suggestion};
 use crate::pipeline::Compiled;
-use crate::source::FileId;
+use ir::source::FileId;
 
 /// A mended program.
 pub struct Mended {

@@ -1,6 +1,6 @@
 //! The policies of a program as models that other policies can be compared with.
 
-use crate::source::{FileId, Sources, Span};
+use ir::source::{FileId, Sources, Span};
 use policy::{MAPPED, PacketField, Policy, RuleCondition, RulePlace, Values, test_of_program, tests_in};
 use std::collections::HashSet;
 use std::sync::Arc;

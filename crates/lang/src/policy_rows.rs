@@ -12,9 +12,9 @@
 //! ```
 
 use crate::check::policies::{BELOW, POINTS, RowAction, presence_of, reject_of};
-use crate::ir::{Column, ColumnKind, Entry, Match, Table, prefix_mask};
 use crate::limits::LARGEST_POLICY;
 use crate::policy_model::{ModelField, NumberedRule, PolicyModel, family};
+use ir::{Column, ColumnKind, Entry, Match, Table, prefix_mask};
 use policy::{
     AskedFamilies, Hook, MatchOrder, PacketField, Policy, PolicyRule, RuleAction, RuleCondition, RuleGroup,
     RulePlace, Values,

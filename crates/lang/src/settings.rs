@@ -8,7 +8,7 @@ use crate::ast::{self, Item, Name};
 use crate::diagnostic::{Diagnostic, Findings, Label, Severity};
 use crate::limits::SETTABLE_TOLD;
 use crate::parser::{parse_pool, parse_value};
-use crate::source::{FileId, Sources, Span};
+use ir::source::{FileId, Sources, Span};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 

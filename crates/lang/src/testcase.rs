@@ -1,6 +1,6 @@
 //! In-source tests after checking: bytes in, what is expected out.
 
-use crate::source::Span;
+use ir::source::Span;
 
 /// A test of the program text.
 #[derive(Clone, Debug, PartialEq)]

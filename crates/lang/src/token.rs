@@ -1,6 +1,6 @@
 //! Tokens: the words, literals and signs a program text consists of, each with its place.
 
-use crate::source::Span;
+use ir::source::Span;
 
 /// A token with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

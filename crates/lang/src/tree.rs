@@ -7,8 +7,8 @@ pub(crate) use policies::limit_text;
 
 use crate::ast::*;
 use crate::lexer::lex;
-use crate::source::FileId;
 use crate::token::TokenKind;
+use ir::source::FileId;
 
 /// One line a token: line, column, class and text.
 pub fn show_tokens(text: &str) -> String {

@@ -4,10 +4,10 @@
 //! `BLESS=1 cargo test -p lang --test bad` writes the golden files anew; read what changed before you keep
 //! it.
 
+use ir::source::{FileId, Sources, Span};
 use lang::diagnostic::{Diagnostic, Severity};
 use lang::mend::mend;
 use lang::pipeline::{CompileOptions, Compiled, compile};
-use lang::source::{FileId, Sources, Span};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};

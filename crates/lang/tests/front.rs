@@ -1,11 +1,11 @@
 //! The front as a whole: programs that parse and format to themselves, and mutated programs that must never
 //! panic.
 
+use ir::source::{FileId, Span};
 use lang::diagnostic::Diagnostic;
 use lang::format::format;
 use lang::lexer::lex;
 use lang::parser::parse;
-use lang::source::{FileId, Span};
 use lang::token::TokenKind;
 use lang::tree::{show_tokens, show_tree};
 

@@ -1,9 +1,9 @@
 //! Bounds and graphs of small programs, by hand, and bounds against counted runs.
 
-use lang::ir::cost::{Bound, cost};
-use lang::ir::graph::{dot, graph};
-use lang::ir::read::read;
-use lang::ir::*;
+use ir::read::read;
+use ir::*;
+use lang::cost::{Bound, cost};
+use lang::graph::{dot, graph};
 
 const SWITCH: &str = r#"program "switch"
 slots 1

@@ -18,7 +18,7 @@ fn is_right(text: &str) {
     let first = compiled.diagnostics.first();
     assert_eq!(errors(&compiled).len(), 0, "{first:?}");
     let program = compiled.program.expect("without errors there is a program");
-    assert_eq!(lang::ir::verify::verify(&program).err(), None);
+    assert_eq!(ir::verify::verify(&program).err(), None);
 }
 
 #[test]

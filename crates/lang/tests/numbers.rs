@@ -1,9 +1,9 @@
 //! What verdicts number has a limit, and one more is refused at its place: no number is ever cut.
 
-use lang::ir::steering::declare_worker_busy;
-use lang::ir::verify::{Fault, verify};
-use lang::ir::{Program, Reason};
-use lang::limits::{MOST_PORT_SETS, MOST_REASONS};
+use ir::limits::{MOST_PORT_SETS, MOST_REASONS};
+use ir::steering::declare_worker_busy;
+use ir::verify::{Fault, verify};
+use ir::{Program, Reason};
 use lang::pipeline::{CompileOptions, Compiled, compile};
 use std::fmt::Write;
 

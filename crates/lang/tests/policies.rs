@@ -1,6 +1,6 @@
 //! Policies beyond what one short text shows: limits, and what the writing out of jumps gives.
 
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use lang::limits::LARGEST_POLICY;
 use lang::pipeline::{CompileOptions, Compiled, compile};
 use lang::rules_file::{ReadRules, RulesFileOptions, RulesFileReader, RulesRead};

@@ -1,6 +1,6 @@
 //! Rows of a policy's tables that mean what no model can say are refused, each by its name; others are rules.
 
-use lang::ir::{Entry, Match, Table};
+use ir::{Entry, Match, Table};
 use lang::pipeline::{CompileOptions, compile};
 use lang::policy_model::PolicyModel;
 use lang::policy_rows::{HookRows, RowRole, changes, of_rows, rule_of};

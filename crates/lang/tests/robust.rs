@@ -1,10 +1,10 @@
 //! Programs that must compile do, and programs changed at random never bring the compiler down: always a
 //! result, places inside the files, and only programs that the verifier accepts.
 
+use ir::source::Span;
+use ir::verify::verify;
 use lang::diagnostic::Severity;
-use lang::ir::verify::verify;
 use lang::pipeline::{CompileOptions, Compiled, Decode, compile};
-use lang::source::Span;
 use std::fs;
 use std::path::{Path, PathBuf};
 

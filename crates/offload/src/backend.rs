@@ -19,7 +19,7 @@ use exec::{
 use gpu::{
     CudaFound, Device, DeviceError, Geometry, Host, HostLane, HostWarp, OpenClDevice, Setup, Submission,
 };
-use lang::ir::Program;
+use ir::Program;
 use packet::batch::Batch;
 use std::collections::VecDeque;
 use std::sync::Arc;

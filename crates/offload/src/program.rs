@@ -18,7 +18,7 @@ use exec::kernel::{Kernel, KernelOptions, NoKernel};
 use exec::native::Native;
 use exec::{DeviceTally, LoadError};
 pub use gather::Whole;
-use lang::ir::Program;
+use ir::Program;
 use tables::device::exact::DeviceExact;
 
 /// A program on the host, with its kernel.

@@ -3,9 +3,9 @@
 use engine::live::{Generation, Loaded, Remote, load_steering};
 use exec::replace::ReplaceError;
 use exec::{BackendKind, LoadError};
-use lang::ir::Program;
-use lang::ir::read::IrReadError;
-use lang::ir::steering::declare_worker_busy;
+use ir::Program;
+use ir::read::IrReadError;
+use ir::steering::declare_worker_busy;
 use ring::digest::{SHA256, digest};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -70,7 +70,7 @@ impl Activation {
     /// # Errors
     /// The text is no program that the verifier admits, or it cannot take over; what ran before goes on.
     pub fn activate(&self, text: &str) -> Result<Active, ActivationError> {
-        let program = lang::ir::read::read(text)?;
+        let program = ir::read::read(text)?;
         // One takeover after the other: each counts from the one before it.
         let mut active = self.lock();
         let next = Active { hash: hash(text), number: active.number + 1, name: program.name.clone() };

@@ -1,6 +1,6 @@
 //! The program that runs until the first one is there: it drops every packet.
 
-use lang::ir::Program;
+use ir::Program;
 
 /// Its IR. `start stage all() { drop no_policy_yet }` becomes the same.
 pub const TEXT: &str = r#"program "boot"
@@ -23,5 +23,5 @@ b1:
 /// The program.
 pub fn program() -> Program {
     // A test reads and runs it.
-    lang::ir::read::read(TEXT).unwrap_or_default()
+    ir::read::read(TEXT).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! The programs and cases of the repository, found from where this crate lies.
 
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, Compiled, Decode, compile};
 use lang::settings::{SetValue, Settings};
 use std::io;

@@ -12,7 +12,7 @@ use crate::program_generator;
 use crate::random::SuiteRandom;
 use crate::traffic::traffic;
 use exec::{BackendKind, LoadError, load};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use packet::generate::Profile;
 use std::collections::BTreeSet;

@@ -7,9 +7,9 @@
 //! taken back.
 
 use crate::random::SuiteRandom;
-use lang::ir::read::read;
-use lang::ir::verify::{derive_manifest, verify};
-use lang::ir::{Block, Program, Terminator};
+use ir::read::read;
+use ir::verify::{derive_manifest, verify};
+use ir::{Block, Program, Terminator};
 use std::collections::HashMap;
 
 /// Entries, cells, items and buckets that a changed program may declare for each of its tables and the like.

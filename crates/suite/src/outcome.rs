@@ -3,7 +3,7 @@
 
 use crate::packet_generator::Arrivals;
 use exec::{AsyncBackend, Backend, BackendKind, LoadError, OpenProof, Output, Outputs, TableReport, load};
-use lang::ir::Program;
+use ir::Program;
 use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
 use packet::{BATCH, Batch, Verdict, VirtioHeader};
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ pub struct RunOutcome {
     /// Statistics of every table.
     pub tables: Vec<TableReport>,
     /// Entries of every table, sorted.
-    pub entries: Vec<Vec<(lang::ir::Entry, exec::EntryCount)>>,
+    pub entries: Vec<Vec<(ir::Entry, exec::EntryCount)>>,
     /// Members of every group that packets made: the index of the group, and columns.
     pub members: Vec<Vec<(u32, Vec<u128>)>>,
     /// Packets and bytes of every cell of every counter.

@@ -4,7 +4,7 @@
 use crate::program_generator::Generated;
 use crate::program_generator::model::{FieldKind, GeneratedField, GeneratedLayout};
 use crate::random::SuiteRandom;
-use lang::ir::FROM_HOST;
+use ir::FROM_HOST;
 use packet::{Frames, PortNumber};
 
 /// Packets with the ports they come in by.

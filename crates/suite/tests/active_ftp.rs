@@ -8,7 +8,7 @@ mod names_segments;
 use engine::{PacketBench, PacketOutcome};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use exec::BackendKind;
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use names_segments::{ACK, Address, FIN, ROUTER, RST, SECOND, SYN, WAYPOINT, peer, tcp_header};
 use std::collections::{BTreeMap, HashMap};
 use suite::corpus::shipped_with;

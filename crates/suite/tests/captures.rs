@@ -1,7 +1,7 @@
 //! Captures from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `malformed/` and `captures/`; without
 //! it there is nothing to do.
 
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use packet::{Capture, CaptureError};
 use std::io::{BufReader, Read};

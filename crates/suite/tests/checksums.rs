@@ -4,7 +4,7 @@
 
 use etherparse::checksum::Sum16BitWords;
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, Decode, compile};
 use suite::outcome::see;
 use suite::packet_generator::Arrivals;

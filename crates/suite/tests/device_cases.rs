@@ -4,7 +4,7 @@ use engine::{PacketBench, case, stf};
 use exec::QueueDepth;
 use exec::kernel::KernelOptions;
 use gpu::SlotMemory;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use offload::Offloaded;
 use offload::{Offload, OffloadError};

@@ -6,7 +6,7 @@ use exec::{Backend, BackendKind, OnDevice, QueueDepth};
 use gpu::{
     Device, DeviceError, FaultyDevice, Geometry, Host, Input, OpenCl, SlotMemory, SlotOutput, Trouble, study,
 };
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
 use offload::device_queue::Supply;
 use offload::policy::BatchingPolicy;

@@ -6,7 +6,7 @@
 use engine::PacketBench;
 use etherparse::{IpNumber, PacketBuilder};
 use exec::BackendKind;
-use lang::ir::{Entry, Program};
+use ir::{Entry, Program};
 use lang::pipeline::Decode;
 use packet::Capture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use suite::corpus::{compile_file, root};
 use suite::random::SuiteRandom;
 
 /// A program with these entries in its first table instead of its own.
-fn filled(name: &str, entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
+fn filled(name: &str, entries: impl FnOnce(&ir::Table) -> Vec<Entry>) -> Program {
     let path = root().join("programs").join(name).with_extension("rav");
     let compiled = compile_file(&path, Decode::Lazy).expect("the program can be read");
     let mut program = compiled.program.expect("the program compiles");
@@ -24,7 +24,7 @@ fn filled(name: &str, entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> P
     program
 }
 
-fn dpi(entries: impl FnOnce(&lang::ir::Table) -> Vec<Entry>) -> Program {
+fn dpi(entries: impl FnOnce(&ir::Table) -> Vec<Entry>) -> Program {
     filled("dpi", entries)
 }
 

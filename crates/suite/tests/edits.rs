@@ -5,7 +5,7 @@ use engine::{Ledger, PacketBench};
 use etherparse::defrag::IpDefragPool;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use exec::{BackendKind, Outputs, load};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Frames, Verdict};
 use suite::random::SuiteRandom;

@@ -4,7 +4,7 @@
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
 use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{Input, SlotMemory, study};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use offload::Offloaded;
 use offload::{Offload, OffloadError, Whole};

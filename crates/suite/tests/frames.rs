@@ -2,8 +2,8 @@
 //! good case, and over random programs.
 
 use exec::native::frames;
-use lang::ir::{Program, frame};
-use lang::limits::LARGEST_FRAME;
+use ir::limits::LARGEST_FRAME;
+use ir::{Program, frame};
 use lang::pipeline::Decode;
 use suite::agree::compile_as;
 use suite::corpus::{compile_file, files, root};

@@ -4,7 +4,7 @@
 use exec::kernel::{Dialect, KernelOptions};
 use exec::{Backend, BackendKind, Observer, OnDevice, Outputs, QueueDepth, SubmitOutcome};
 use gpu::{FaultyDevice, OpenCl, SlotMemory, Trouble};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use offload::Offload;
 use offload::device_queue::{Schedule, Supply};

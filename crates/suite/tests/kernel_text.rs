@@ -4,7 +4,7 @@
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{Device, DeviceError, Geometry, Input, SlotOutput, study};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use offload::Offload;
 use offload::Offloaded;

@@ -3,7 +3,7 @@
 
 use engine::PacketBench;
 use exec::BackendKind;
-use lang::ir::{Match, Program};
+use ir::{Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 use packet::VerdictKind;
 use suite::corpus::{root, settings};

@@ -4,7 +4,7 @@
 use exec::kernel::KernelOptions;
 use exec::{Backend, BackendKind, QueueDepth};
 use import::policies::RULES_READER;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use offload::device_queue::Supply;
 use offload::policy::BatchingPolicy;

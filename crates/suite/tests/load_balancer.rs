@@ -10,7 +10,7 @@ use ends::{End, Ends, TCP, ends, number, place, put, rewritten, valid, without_w
 use engine::PacketBench;
 use etherparse::PacketBuilder;
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use packet::Capture;
 use std::collections::{BTreeMap, HashMap};

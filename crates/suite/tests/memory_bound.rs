@@ -4,8 +4,8 @@
 mod counted;
 
 use exec::{Backend, BackendKind, load};
-use lang::ir::footprint::{footprint, total};
-use lang::ir::{Entry, GroupMember, Match, Program};
+use ir::footprint::{footprint, total};
+use ir::{Entry, GroupMember, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 
 fn program(declaration: &str) -> Program {

@@ -5,8 +5,8 @@ mod counted;
 
 use exec::state::table_set::filled;
 use exec::{Backend, BackendKind, load};
-use lang::ir::footprint::{footprint, listed, total};
-use lang::ir::{BytePattern, Entry, Match, Program};
+use ir::footprint::{footprint, listed, total};
+use ir::{BytePattern, Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 use tables::generate::payload::{Literals, PatternsSpec};
 use tables::generate::routes::{GeneratedRoutes, RoutesSpec};

@@ -1,7 +1,7 @@
 //! Multicast groups against a plain set of ports, on both back ends and from outside.
 
 use exec::{BackendKind, Outputs, load};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Verdict, VerdictKind};
 use std::collections::BTreeSet;

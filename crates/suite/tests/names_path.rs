@@ -17,7 +17,7 @@ use engine::{PacketBench, PacketOutcome};
 use etherparse::PacketBuilder;
 use exec::BackendKind;
 use exec::state::MAX_DUE_RUNS;
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use lang::pipeline::Decode;
 use names_segments::{ACK, Address, FIN, ROUTER, RST, SECOND, SYN, WAYPOINT, peer, tcp_header};
 use packet::VerdictKind;

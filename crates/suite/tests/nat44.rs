@@ -11,7 +11,7 @@ use ends::{End, Ends, ICMP, TCP, UDP, ends, number, place, put, rewritten, valid
 use engine::{PacketBench, PacketOutcome};
 use etherparse::PacketBuilder;
 use exec::BackendKind;
-use lang::ir::{Match, Program};
+use ir::{Match, Program};
 use lang::pipeline::Decode;
 use packet::{Capture, VerdictKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -186,7 +186,7 @@ impl<'a> Judge<'a> {
         self.answered += 1;
     }
 
-    fn all(&self, name: &str) -> Vec<lang::ir::Entry> {
+    fn all(&self, name: &str) -> Vec<ir::Entry> {
         let table = self.program.tables.iter().position(|table| table.name == name).expect("it is declared");
         self.bench.backend().entries(table as u32).into_iter().map(|(entry, _)| entry).collect()
     }
@@ -202,7 +202,7 @@ impl<'a> Judge<'a> {
             Match::Exact(value) => *value,
             other => panic!("{other:?} in an exact table"),
         };
-        let pair = |entry: lang::ir::Entry| {
+        let pair = |entry: ir::Entry| {
             ([exact(&entry.key[0]), exact(&entry.key[1])], [entry.value[0], entry.value[1]])
         };
         self.all(name).into_iter().map(pair).collect()

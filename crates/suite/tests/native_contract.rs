@@ -22,7 +22,7 @@ fn every_instruction_has_a_row_and_every_row_a_test() {
         .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
         .collect();
     assert!(rows.len() > 30 && rows.iter().all(|row| row.len() == 4), "{} rows", rows.len());
-    let source = fs::read_to_string(root().join("crates/lang/src/ir/mod.rs")).expect("the IR is there");
+    let source = fs::read_to_string(root().join("crates/ir/src/lib.rs")).expect("the IR is there");
     let all = [variants(&source, "Op"), variants(&source, "Terminator")].concat();
     assert!(all.len() > 40, "{all:?}");
     let named =

@@ -2,7 +2,7 @@
 //! both mean the same, whatever is sent of them.
 
 use exec::{BackendKind, OpenProof};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use packet::{OpenClass, OpenClasses, VirtioHeader};
 use suite::agree::{PORTS, compile_as};

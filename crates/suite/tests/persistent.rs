@@ -9,7 +9,7 @@ use gpu::{
     Device, DeviceError, FaultyDevice, Geometry, OpenClPersistent, Serving, Setup, SlotMemory, Submission,
     Trouble, study,
 };
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use offload::device_queue::{Schedule, Supply};
 use offload::{Offload, OffloadError};

@@ -2,8 +2,8 @@
 //! however packets are batched.
 
 use exec::{BackendKind, load};
+use ir::Program;
 use lang::diagnostic::Severity;
-use lang::ir::Program;
 use lang::pipeline::Decode;
 use packet::Frames;
 use packet::generate::Profile;

@@ -3,7 +3,7 @@
 use allocation_counter::measure;
 use engine::{Ledger, PacketBench, TimedPart, Worker};
 use exec::{BackendKind, Outputs, load};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::{CompileOptions, Decode, compile};
 use packet::capture::write::PcapWriter;
 use packet::generate::{Generator, Profile};

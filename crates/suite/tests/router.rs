@@ -5,7 +5,7 @@
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice, TcpHeaderSlice};
 use exec::BackendKind;
-use lang::ir::{ColumnKind, Entry, Match, Program};
+use ir::{ColumnKind, Entry, Match, Program};
 use lang::pipeline::Decode;
 use packet::fragment::{Fragmenting, Pieces};
 use packet::generate::{Generator, Profile};

@@ -2,7 +2,7 @@
 //! segments, both mean the same, whether the program runs once for the segment or for each of its packets.
 
 use exec::{BackendKind, SegmentProof};
-use lang::ir::{Op, Program};
+use ir::{Op, Program};
 use lang::pipeline::Decode;
 use packet::segment::Segments;
 use packet::{OpenClass, OpenClasses, VirtioHeader};

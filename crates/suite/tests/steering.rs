@@ -9,7 +9,7 @@ mod crossing_traffic;
 use crossing_traffic::Traffic;
 use engine::{PacketBench, PacketOutcome, live::worker_of};
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use lang::testcase::CaseStep;
 use packet::VerdictKind;

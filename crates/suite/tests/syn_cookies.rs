@@ -8,7 +8,7 @@ use engine::{PacketBench, PacketOutcome};
 use etherparse::TcpOptionElement::{MaximumSegmentSize, SelectiveAcknowledgementPermitted, WindowScale};
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use exec::BackendKind;
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use names_segments::{ACK, Address, FIN, ROUTER, RST, SECOND, SYN, WAYPOINT, peer, tcp_header};
 use packet::VerdictKind;
 use siphasher::sip::SipHasher24;

@@ -6,7 +6,7 @@
 use engine::PacketBench;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use packet::capture::write::PcapWriter;
 use packet::{Capture, LinkType};

@@ -8,7 +8,7 @@ const RULE: &str = "type names";
 /// Files whose types may be named alike, because they are the same thing at different steps of the compiler.
 /// Code writes them with their module: `ast::Stage` is a stage as it was parsed, `hir::Stage` a checked one,
 /// `ir::Stage` what is left of it for the back ends.
-const FORMS: [&str; 3] = ["crates/lang/src/ast", "crates/lang/src/check/", "crates/lang/src/ir/"];
+const FORMS: [&str; 3] = ["crates/lang/src/ast", "crates/lang/src/check/", "crates/ir/src/"];
 
 const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 

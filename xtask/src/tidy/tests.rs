@@ -312,7 +312,7 @@ fn public_types_have_names_of_their_own() {
     for code in
         ["pub struct Stage {", "pub enum Stage<T> {", "pub trait Stage: Send {", "pub type Stage = u8;"]
     {
-        for other in ["crates/lab/src/stage.rs", "crates/lang/src/ir/stage.rs"] {
+        for other in ["crates/lab/src/stage.rs", "crates/ir/src/stage.rs"] {
             assert_eq!(found(&with(other, code)), [("type names", other.to_owned())], "{code}");
         }
     }
@@ -325,10 +325,10 @@ fn public_types_have_names_of_their_own() {
     ] {
         assert_eq!(found(&with("crates/lab/src/stage.rs", code)), [], "{code}");
     }
-    let forms = ["crates/lang/src/ast.rs", "crates/lang/src/check/hir.rs", "crates/lang/src/ir/stage.rs"];
+    let forms = ["crates/lang/src/ast.rs", "crates/lang/src/check/hir.rs", "crates/ir/src/stage.rs"];
     let forms = forms.into_iter().fold(sound(), |tree, path| tree.with(path, &file("pub struct Stage;")));
     assert_eq!(found(&forms), []);
-    let twice = forms.with("crates/lang/src/ir/other.rs", &file("pub struct Stage;"));
+    let twice = forms.with("crates/ir/src/other.rs", &file("pub struct Stage;"));
     assert_eq!(found(&twice).len(), 1);
 }
 

@@ -4,8 +4,9 @@ use crate::arguments::{CompileArguments, Show};
 use crate::failure::Failure;
 use crate::{program, render};
 use exec::kernel::{self, Dialect, Kernel};
-use lang::ir::{cost, graph, print};
-use lang::source::FileId;
+use ir::print;
+use ir::source::FileId;
+use lang::{cost, graph};
 use serde_json::json;
 
 /// Runs the command.

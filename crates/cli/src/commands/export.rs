@@ -12,7 +12,7 @@ use crate::render;
 use import::address::AddressFamily;
 use import::nft::{ExportLayout, PORTS_OF_PROGRAMS, write_json, write_text};
 use import::{ImportError, ImportedRule, ImportedRules, RuleColumn, policies};
-use lang::ir::{self, ColumnKind, Match, TableKind};
+use ir::{ColumnKind, Match, TableKind};
 use lang::pipeline::CompileOptions;
 use policy::Policy;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use crate::arguments::{DiagnosticFormat, FmtArguments};
 use crate::failure::Failure;
 use crate::{program, render};
+use ir::source::Sources;
 use lang::limits::LONGEST_TEXT;
-use lang::source::Sources;
 use ports::files;
 use serde_json::json;
 use std::fs;

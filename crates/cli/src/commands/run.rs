@@ -13,7 +13,7 @@ use engine::filter::selection::Selection;
 use engine::ordering::fragment_order;
 use engine::{Finished, Ledger, Report, RunError, Setting, TimedPart, Times, Transmitter, Worker};
 use exec::{Backend, BackendKind};
-use lang::ir::Program;
+use ir::Program;
 use offload::device_queue::DeviceQueue;
 use packet::{Batch, Frames, LinkType};
 use ports::capture_in::first_link;
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &RunArguments, json: bool) -> Result<(), Failure> {
     let policy = policy(&arguments.ingress, arguments.ports)?;
     interruption::heed()?;
     let ready = program::ready(&arguments.program, &arguments.set.options(arguments.decode)?, json)?;
-    let most = !lang::ir::FROM_HOST;
+    let most = !ir::FROM_HOST;
     if ready.program.manifest.judges_host && arguments.ports > most {
         return Err(Failure::Usage(format!(
             "--ports: a program that names `from_host` has at most {most} ports"

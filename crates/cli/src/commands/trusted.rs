@@ -6,7 +6,7 @@ use crate::commands::policy::review::tested;
 use crate::commands::serve::{filled_program, read};
 use crate::failure::Failure;
 use gateway::{Config, beside_core};
-use lang::ir::print::print;
+use ir::print::print;
 use messages::Channel;
 use messages::compile::Compiled;
 use ports::live::{Offloads, PortKind, WantedPort};

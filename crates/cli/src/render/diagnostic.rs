@@ -2,8 +2,8 @@
 
 use crate::arguments::DiagnosticFormat;
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
+use ir::source::{FileId, Sources, Span};
 use lang::diagnostic::{Diagnostic, Label, Severity};
-use lang::source::{FileId, Sources, Span};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;

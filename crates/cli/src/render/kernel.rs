@@ -5,8 +5,8 @@ use super::quantity::of;
 use exec::kernel::{
     Back, Bytes, CopiedPart, Effect, Kernel, KernelOptions, KernelPlan, KernelSearch, NoKernel,
 };
-use lang::ir::Program;
-use lang::source::Sources;
+use ir::Program;
+use ir::source::Sources;
 use std::fmt::Write;
 use std::ops::Range;
 

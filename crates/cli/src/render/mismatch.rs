@@ -6,8 +6,8 @@ use ::packet::describe::describe;
 use ::packet::{Verdict, VerdictKind};
 use engine::case::{CaseFinding, Mismatch};
 use engine::stf::{StfMismatch, StfPattern};
-use lang::ir::Program;
-use lang::source::Sources;
+use ir::Program;
+use ir::source::Sources;
 use lang::testcase::Expected;
 
 /// A failed test of a program's text.

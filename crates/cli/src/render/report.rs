@@ -3,8 +3,8 @@
 use super::quantity::{bit_rate, bytes, count, of, packet_rate, seconds, share};
 use super::table::{Side, table};
 use engine::Report;
-use lang::ir::{Program, Terminator};
-use lang::source::Sources;
+use ir::source::Sources;
+use ir::{Program, Terminator};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The whole report of a run over a capture.

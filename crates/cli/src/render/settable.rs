@@ -1,7 +1,7 @@
 //! What a program declares as settable, with the values that it has.
 
+use ir::source::Sources;
 use lang::settings::Settable;
-use lang::source::Sources;
 use serde_json::{Value, json};
 
 /// As text, one line each.

@@ -4,7 +4,7 @@
 use super::{Decided, Filter};
 use crate::commit::Ledger;
 use exec::Outputs;
-use lang::ir::Program;
+use ir::Program;
 use packet::Batch;
 
 /// A filter over a run, and the account of the packets that it holds for.

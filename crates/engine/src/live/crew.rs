@@ -2,7 +2,7 @@
 //! ends, all end.
 
 use super::{Generation, LiveWorker, Remote};
-use lang::limits::LARGEST_FRAME;
+use ir::limits::LARGEST_FRAME;
 use ports::live::pin;
 use std::io;
 use std::panic::resume_unwind;

@@ -17,13 +17,13 @@
 //! no room, or that its worker has not taken when it failed, is dropped for [`WORKER_BUSY`], and counts where
 //! it came in.
 //!
-//! [`WORKER_BUSY`]: lang::ir::steering::WORKER_BUSY
+//! [`WORKER_BUSY`]: ir::steering::WORKER_BUSY
 
 use super::Generation;
 use super::host_packets;
 use super::ring::{Giver, Sleeper, Taker, ring};
 use exec::{Backend, BackendKind, LoadError, Outputs, load};
-use lang::ir::Program;
+use ir::Program;
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, Region, Verdict, VerdictKind};
 use ports::live::Bell;

@@ -4,9 +4,9 @@
 use super::recent::Recent;
 use crate::Ledger;
 use exec::{Backend, OpenProof, SegmentProof};
-use lang::ir::Program;
-use lang::ir::steering::WORKER_BUSY;
-use lang::source::Sources;
+use ir::Program;
+use ir::source::Sources;
+use ir::steering::WORKER_BUSY;
 use offload::device_queue::{DeviceQueue, Schedule};
 use packet::OpenClasses;
 use ports::live::{ReceiveLosses, SendLosses};
@@ -116,7 +116,7 @@ impl Generation {
 /// A program that was loaded once for every worker.
 pub struct Loaded {
     /// The program. For several workers it has the reason
-    /// [`WORKER_BUSY`](lang::ir::steering::declare_worker_busy).
+    /// [`WORKER_BUSY`](ir::steering::declare_worker_busy).
     pub program: Arc<Program>,
     /// Its text.
     pub sources: Arc<Sources>,

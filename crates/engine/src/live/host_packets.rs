@@ -2,7 +2,7 @@
 //! them.
 
 use super::Injected;
-use lang::ir::FROM_HOST;
+use ir::FROM_HOST;
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::segment::Segments;
 use packet::{Batch, Region, VirtioHeader};

@@ -120,7 +120,7 @@ pub(super) fn restart(memory: &mut [u8], batch: &mut Batch, outputs: &Outputs) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lang::ir::Program;
+    use ir::Program;
     use packet::fragment::Fragmenting;
     use packet::region::SLACK;
     use packet::{OpenClass, OpenClasses, Verdict};

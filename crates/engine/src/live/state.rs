@@ -1,7 +1,7 @@
 //! Names the state that a program keeps from packet to packet: with several workers, each worker would have
 //! its own.
 
-use lang::ir::{Op, Program};
+use ir::{Op, Program};
 use std::collections::BTreeSet;
 
 /// The declarations that a program writes and later packets may read, and its periodic handlers: with several

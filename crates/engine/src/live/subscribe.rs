@@ -7,7 +7,7 @@
 use super::generation::Generation;
 use super::tail_drop::{TailDropReceiver, TailDropSender, tail_drop};
 use exec::Outputs;
-use lang::ir::Program;
+use ir::Program;
 use packet::{Batch, PortNumber, VerdictKind};
 use std::sync::Arc;
 

@@ -10,8 +10,8 @@ mod steered;
 
 use super::*;
 use exec::{Backend, BackendKind, EntryPlace, load_measurable};
-use lang::ir::steering::declare_worker_busy;
-use lang::ir::{Entry, Match};
+use ir::steering::declare_worker_busy;
+use ir::{Entry, Match};
 use lang::pipeline::{CompileOptions, compile};
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, PortNumber, VirtioHeader};

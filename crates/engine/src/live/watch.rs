@@ -14,8 +14,8 @@ use super::tail_drop::{Held, LoopEnded, TailDropReceiver, TailDropSender, tail_d
 use crate::filter::{Decided, Filter};
 use crate::steps::{Moment, Recorder};
 use exec::Outputs;
-use lang::ir::Program;
-use lang::source::Sources;
+use ir::Program;
+use ir::source::Sources;
 use packet::{Batch, PortNumber, Verdict};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -20,7 +20,7 @@
 //!
 //! Fields and arguments are found by name where they are given one, else by their order.
 
-use lang::ir::{Column, ColumnKind, Entry, Group, Match, Program, Table, TableKind, prefix_mask};
+use ir::{Column, ColumnKind, Entry, Group, Match, Program, Table, TableKind, prefix_mask};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What a control plane does, as it is written.

@@ -4,7 +4,7 @@ use super::*;
 use crate::filter::Filter;
 use crate::report::{Imbalance, Report, Setting, Times};
 use exec::{BackendKind, Output, QueueDepth};
-use lang::ir::{Program, Reason};
+use ir::{Program, Reason};
 use lang::pipeline::{CompileOptions, compile};
 use offload::policy::BatchingPolicy;
 use packet::{PortNumber, Verdict};

@@ -1,6 +1,6 @@
 //! The meaning of the IR's arithmetic operations and comparisons on numbers.
 
-use lang::ir::{BinaryOp, CompareOp};
+use ir::{BinaryOp, CompareOp};
 
 /// The largest value of this width in bits, 1 to 128.
 pub(crate) fn largest(width: u8) -> u128 {

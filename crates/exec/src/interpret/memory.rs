@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::state::rows::RowHit;
-use lang::ir::{Answer, KeyPart, TableKind, prefix_mask};
+use ir::{Answer, KeyPart, TableKind, prefix_mask};
 
 impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     /// The value columns of the entry that a key finds, or of the default entry.

@@ -1,6 +1,6 @@
 //! Observers of the interpreter: they are shown every step of a packet, for traces.
 
-use lang::ir::{BlockId, Instruction};
+use ir::{BlockId, Instruction};
 use tables::exact::Learned;
 
 /// Is shown every step. By default each method does nothing.

@@ -6,7 +6,7 @@ use super::instructions::Writer;
 use super::names::{Type, constant, name};
 use super::plan::KernelPlan;
 use super::shape::Shape;
-use lang::ir::{Function, NO_SUCH_PORT, Program, Target, Terminator};
+use ir::{Function, NO_SUCH_PORT, Program, Target, Terminator};
 use packet::verdict::{Verdict, VerdictKind};
 use std::fmt::Write;
 

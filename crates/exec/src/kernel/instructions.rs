@@ -8,7 +8,7 @@ use super::searches::{DEFAULT, KernelSearch, rules_name};
 use super::{CopiedPart, packed};
 use crate::interpret::largest;
 use crate::pack::Packing;
-use lang::ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
+use ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tables::device::exact;

@@ -9,7 +9,7 @@
 use super::plan::{Bytes, FRAME_BYTES};
 use super::shape::Shape;
 use crate::interpret::{binary, largest};
-use lang::ir::{BinaryOp, BlockId, CompareOp, Function, Op, Terminator, Value};
+use ir::{BinaryOp, BlockId, CompareOp, Function, Op, Terminator, Value};
 use std::collections::BTreeMap;
 
 /// The number of rounds after which values that still grow get all numbers of their width.

@@ -6,7 +6,7 @@
 //! arguments passed to it are this number.
 
 use crate::interpret::{binary, compare, largest};
-use lang::ir::{Function, Instruction, Op, Target, Value};
+use ir::{Function, Instruction, Op, Target, Value};
 
 /// What is known of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

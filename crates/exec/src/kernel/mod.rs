@@ -38,7 +38,7 @@ pub use results::{AGAIN, ResultPlace, Results};
 pub use searches::{DEFAULT, HEADER_WORDS, KernelSearch};
 pub use twin::Twin;
 
-use lang::ir::Program;
+use ir::Program;
 use std::fmt::Write;
 
 /// The language for which a kernel's text is written.

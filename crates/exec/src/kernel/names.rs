@@ -4,7 +4,7 @@
 //! zero.
 
 use crate::interpret::largest;
-use lang::ir::Value;
+use ir::Value;
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

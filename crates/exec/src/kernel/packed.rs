@@ -5,7 +5,7 @@
 //! a device reads them in one access.
 
 use super::form::NoForm;
-use lang::ir::{Instruction, Op, Value};
+use ir::{Instruction, Op, Value};
 use std::ops::Range;
 
 /// The ranges that these instructions read and write, in the order of their packed places; adjacent ranges

@@ -1,8 +1,8 @@
 //! Refusals: which steps of a program no device takes, and why. The host runs packets that come to such a
 //! step.
 
-use lang::ir::{Answer, Instruction, Op, Program, TableKind};
-use lang::source::Span;
+use ir::source::Span;
+use ir::{Answer, Instruction, Op, Program, TableKind};
 use std::fmt;
 
 /// A step that no device takes.
@@ -142,13 +142,13 @@ fn table_word(program: &Program, index: u32) -> &'static str {
 
 /// Whether learning an entry again with the same value changes the entry: its time or its place in the order
 /// of use.
-pub(super) fn learning_marks(table: &lang::ir::Table) -> bool {
+pub(super) fn learning_marks(table: &ir::Table) -> bool {
     marks(table) || table.kind == TableKind::Exact && table.age.is_some()
 }
 
 /// Whether a hit changes an entry of the table: its time or its place in the order of use.
-pub(super) fn marks(table: &lang::ir::Table) -> bool {
-    table.kind == TableKind::Exact && (table.idle.is_some() || table.evict == lang::ir::Eviction::Lru)
+pub(super) fn marks(table: &ir::Table) -> bool {
+    table.kind == TableKind::Exact && (table.idle.is_some() || table.evict == ir::Eviction::Lru)
 }
 
 impl Refusal {

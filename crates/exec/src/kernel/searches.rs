@@ -12,7 +12,7 @@
 //! significant half first. Entries of exact tables contain their value themselves and have no rows.
 
 use super::form::KernelOptions;
-use lang::ir::{Program, Table, TableKind};
+use ir::{Program, Table, TableKind};
 use tables::rules::RulesSpec;
 
 /// How a table is searched on a device.

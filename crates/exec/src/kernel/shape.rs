@@ -8,7 +8,7 @@ use super::results::{Laid, Results, Size, argument_bits, lay};
 use super::searches::KernelSearch;
 use super::{instructions, intervals, known, packed};
 use crate::block_order::order_by;
-use lang::ir::{BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
+use ir::{BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value};
 use packet::verdict::Verdict;
 use std::collections::BTreeMap;
 use std::ops::Range;

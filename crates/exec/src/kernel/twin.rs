@@ -13,7 +13,7 @@ use super::shape::Shape;
 use super::{CopiedPart, Kernel, instructions::key_bits, packed};
 use crate::interpret::{binary, compare, largest};
 use crate::pack::Packing;
-use lang::ir::{
+use ir::{
     Answer, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, TableKind, Target, Terminator, Value,
 };
 use packet::verdict::{Verdict, VerdictKind};

@@ -7,7 +7,7 @@ use crate::interpret::largest;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;
-use lang::ir::{BinaryOp, CompareOp};
+use ir::{BinaryOp, CompareOp};
 
 /// The type that holds a value of this width.
 pub(super) fn type_of(width: u8) -> Type {

@@ -1,4 +1,4 @@
-//! Sums of packet bytes in Cranelift's IR (see [`lang::ir::checksum`]).
+//! Sums of packet bytes in Cranelift's IR (see [`ir::checksum`]).
 //!
 //! A known number of bytes is added in pieces of four in the byte order of the machine: the two bytes of the
 //! sum are then swapped, and they are swapped back when the sum is folded. A rest of unknown length is rarely
@@ -8,7 +8,7 @@ use super::host::SUM;
 use super::translate::Body;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, types};
-use lang::ir::Value;
+use ir::Value;
 
 /// More bytes than these are summed by the host function.
 const LARGEST_INLINE: u32 = 64;

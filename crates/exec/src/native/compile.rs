@@ -10,7 +10,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
-use lang::limits::LARGEST_FRAME;
+use ir::limits::LARGEST_FRAME;
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
 

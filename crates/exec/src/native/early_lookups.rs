@@ -12,7 +12,7 @@
 use crate::block_order::order;
 use crate::pack::Packing;
 use crate::state::table_set::TablePlace;
-use lang::ir::{BlockId, Function, Op, Program, TableKind, Terminator, Value};
+use ir::{BlockId, Function, Op, Program, TableKind, Terminator, Value};
 use std::collections::HashSet;
 
 /// The largest number of early lookups of a program.

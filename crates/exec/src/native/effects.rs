@@ -16,7 +16,7 @@ use cranelift_codegen::ir::{
     self as clif, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, types,
 };
 use cranelift_frontend::FunctionBuilder;
-use lang::ir::{Op, Value};
+use ir::{Op, Value};
 use std::mem::{offset_of, size_of};
 
 /// Stack slots for the words that are passed to host functions; each is made when it is first needed.
@@ -246,7 +246,7 @@ impl Body<'_, '_> {
         let mut fits = constant(&mut self.bx, 1, 1);
         let mut done: Vec<u32> = Vec::new();
         for (table, _) in keys {
-            let refuses = self.shared.program.tables[*table as usize].evict == lang::ir::Eviction::Refuse;
+            let refuses = self.shared.program.tables[*table as usize].evict == ir::Eviction::Refuse;
             if !refuses || done.contains(table) {
                 continue;
             }

@@ -242,7 +242,7 @@ unsafe extern "C" fn emit(
 unsafe extern "C" fn sum(first: *const u8, length: u64) -> u64 {
     // SAFETY: compiled code passes an address in the captured bytes and how many of them follow there.
     let bytes = unsafe { std::slice::from_raw_parts(first, length as usize) };
-    lang::ir::checksum::sum(bytes).into()
+    ir::checksum::sum(bytes).into()
 }
 
 unsafe extern "C" fn push(context: *mut Context<'_>, at: u64, template: u64, values: *const [u64; 2]) -> u64 {

@@ -9,7 +9,7 @@ use super::translate::Body;
 use crate::pack::Packing;
 use crate::state::table_set::TablePlace;
 use cranelift_codegen::ir::{self as clif, InstBuilder, types};
-use lang::ir::{Answer, KeyPart, Op, TableKind, Value};
+use ir::{Answer, KeyPart, Op, TableKind, Value};
 
 impl Body<'_, '_> {
     /// Translates a search in a table of prefixes or rules; its result is the address of the entry's value,

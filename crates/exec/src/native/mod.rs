@@ -30,7 +30,7 @@ use batched_lookup::BatchedLookup;
 pub use call::prefetch;
 use call::{Code, Context};
 use early_lookups::KEPT_WORDS;
-use lang::ir::{Op, Program, Template};
+use ir::{Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
 use plan::Plan;

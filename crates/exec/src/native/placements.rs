@@ -2,7 +2,7 @@
 //! form has a number, by which compiled code names it.
 
 use super::words::whole;
-use lang::ir::{KeyPart, Match, Op, Program, prefix_mask};
+use ir::{KeyPart, Match, Op, Program, prefix_mask};
 
 /// A form of entries that packets insert into a table of prefixes or rules, or remove.
 pub(super) struct Placement {

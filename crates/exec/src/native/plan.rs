@@ -13,7 +13,7 @@ use crate::errors::LoadError;
 use crate::pack::Packing;
 use crate::state::ProgramState;
 use crate::state::table_set::{Fast, TablePlace};
-use lang::ir::Program;
+use ir::Program;
 use std::sync::Arc;
 
 /// What compiled code assumes about the state.

@@ -7,7 +7,7 @@
 //! guess: if the packet takes another path, a slot was fetched in vain, and the result does not change.
 
 use crate::block_order::order;
-use lang::ir::{BinaryOp, BlockId, Function, Op, Program, Terminator, Value};
+use ir::{BinaryOp, BlockId, Function, Op, Program, Terminator, Value};
 use std::collections::HashMap;
 
 /// A key that is made of bytes at a fixed place.

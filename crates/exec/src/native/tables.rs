@@ -13,7 +13,7 @@ use crate::state::ProgramState;
 use crate::state::rows::{RowHit, Rows};
 use crate::state::table_set::Fast;
 use ::tables::exact::Learned;
-use lang::ir::Entry;
+use ir::Entry;
 
 host_functions! {
     FREE = free(context, table, wanted) -> 1;

@@ -22,7 +22,7 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Switch, Variable};
 use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
-use lang::ir::{
+use ir::{
     BinaryOp, Block, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, Target, Terminator, Value,
     frame,
 };
@@ -524,10 +524,10 @@ impl Body<'_, '_> {
                     end = self.bx.ins().iadd(end, more);
                 }
                 let captured = self.captured();
-                let mut fits = compare(&mut self.bx, lang::ir::CompareOp::Le, end, captured);
+                let mut fits = compare(&mut self.bx, ir::CompareOp::Le, end, captured);
                 if let Some(limit) = limit {
                     let limit = self.value(*limit);
-                    let inside = compare(&mut self.bx, lang::ir::CompareOp::Le, end, limit);
+                    let inside = compare(&mut self.bx, ir::CompareOp::Le, end, limit);
                     fits = self.bx.ins().band(fits, inside);
                 }
                 self.branch(fits, ok, short);
@@ -538,7 +538,7 @@ impl Body<'_, '_> {
                 let used = self.bx.ins().iadd_imm_u(used, 1);
                 self.bx.def_var(variable, used);
                 let cap = self.iconst(u64::from(*cap));
-                let fits = compare(&mut self.bx, lang::ir::CompareOp::Le, used, cap);
+                let fits = compare(&mut self.bx, ir::CompareOp::Le, used, cap);
                 self.branch(fits, ok, out);
             }
             Terminator::Send(port) => {
@@ -584,7 +584,7 @@ impl Body<'_, '_> {
         let one = self.iconst(1);
         let from_zero = self.bx.ins().isub(port, one);
         let ports = self.iconst(self.shared.ports.into());
-        compare(&mut self.bx, lang::ir::CompareOp::Lt, from_zero, ports)
+        compare(&mut self.bx, ir::CompareOp::Lt, from_zero, ports)
     }
 
     fn switch(&mut self, value: Value, cases: &[(u128, Target)], default: &Target) {

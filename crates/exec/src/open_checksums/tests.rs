@@ -1,7 +1,7 @@
 //! Tests of the proof: each rule by a program that keeps it and one that does not.
 
 use super::*;
-use lang::ir::read::read;
+use ir::read::read;
 
 const TCP4: OpenClass = OpenClass { six: false, udp: false, tagged: false };
 const UDP6: OpenClass = OpenClass { six: true, udp: true, tagged: true };

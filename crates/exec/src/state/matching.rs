@@ -16,7 +16,7 @@ use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{CountedPart, EntryCount, EntryPlace};
 pub(super) use expiry::{Expiry, STEPS_OF_WITHDRAWAL};
 
-use lang::ir::{self, Entry, Match, TableKind};
+use ir::{Entry, Match, TableKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::lpm::{self, Lpm, Prefix};

@@ -3,7 +3,7 @@
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::state::table_set::{TableFamily, TablePlace, TableSet};
-use lang::ir::{self, Program};
+use ir::Program;
 use tables::exact::Exact;
 use tables::group::GroupTable;
 use tables::meter::{Colour, MeterRates, MeterSpec, MeterTable, Unit};

@@ -3,7 +3,7 @@
 //! Everything is kept in arrays, which never shrink. A delayed event names the place of its arguments; each
 //! place has room for the event with the most arguments.
 
-use lang::ir::Program;
+use ir::Program;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

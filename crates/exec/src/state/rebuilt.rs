@@ -4,7 +4,7 @@
 use super::table_set::{TableFamily, TablePlace, TableSet};
 use crate::backend::{BuiltTable, TableDraft};
 use crate::errors::EntryError;
-use lang::ir::{self, Entry, Match};
+use ir::{Entry, Match};
 
 /// A set that has one table, with these entries.
 fn build<F: TableFamily>(

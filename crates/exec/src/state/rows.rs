@@ -3,7 +3,6 @@
 
 use crate::reports::{EntryCount, HitTimes};
 use crate::state::cells::Cell;
-use lang::ir;
 use std::collections::BTreeMap;
 use tables::sizes;
 

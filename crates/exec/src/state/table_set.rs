@@ -8,7 +8,7 @@ use super::matching::{PatternSearch, ProgramPatterns, ProgramPrefixes, ProgramRu
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{CountedPart, EntryCount, EntryPlace, TableReport};
-use lang::ir::{self, Entry, Match, TableKind};
+use ir::{Entry, Match, TableKind};
 use tables::deadlines::Deadlines;
 use tables::exact::{Evict, Exact, ExactSpec, ExactSpecError, ExactStatistics, Learned};
 use tables::lpm::{Lpm, LpmSpec, Prefix, Variant};

@@ -2,8 +2,8 @@
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test binary uses its part")]
 
 use exec::{Backend, BackendKind, Outputs, load};
-use lang::ir::*;
-use lang::source::Span;
+use ir::source::Span;
+use ir::*;
 use packet::{BATCH, Batch, Frames, Verdict};
 
 /// Xorshift numbers.
@@ -129,7 +129,7 @@ pub fn table(keys: &[u8], values: &[u8], capacity: u32, evict: Eviction) -> Tabl
         age: None,
         lifetimes: false,
         evict,
-        kind: lang::ir::TableKind::Exact,
+        kind: ir::TableKind::Exact,
         counted: false,
         times: false,
         secret: false,
@@ -155,7 +155,7 @@ pub fn program(functions: Vec<Build>) -> Program {
 
 /// Gives the program its rights.
 pub fn allowed(mut program: Program) -> Program {
-    program.manifest = lang::ir::verify::derive_manifest(&program);
+    program.manifest = ir::verify::derive_manifest(&program);
     program
 }
 
@@ -168,7 +168,7 @@ pub struct Seen {
     pub sent: Vec<(u16, u32, Vec<u8>, u32, u64, bool)>,
     pub raised: Vec<(u32, u64, u64, u32, Vec<u128>)>,
     pub tables: Vec<exec::TableReport>,
-    pub entries: Vec<Vec<(lang::ir::Entry, exec::EntryCount)>>,
+    pub entries: Vec<Vec<(ir::Entry, exec::EntryCount)>>,
     pub counters: Vec<Vec<(u64, u64)>>,
     pub events: Vec<u64>,
     pub lost: u64,

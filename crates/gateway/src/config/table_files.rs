@@ -1,7 +1,7 @@
 //! `[[table]]`: files that tables of the program are filled from.
 
+use ir::FileOptions;
 use lang::check::entries::WITH_CHAINS;
-use lang::ir::FileOptions;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;

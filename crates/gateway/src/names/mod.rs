@@ -49,7 +49,7 @@ use answering::Answering;
 use elsewhere::Ways;
 use engine::live::{Remote, SubscriptionWish, ToldOf};
 use exec::Backend;
-use lang::ir::Program;
+use ir::Program;
 use naming::control::{ControlAsk, OwnerAnswer, Rejection};
 use naming::dns::{DnsName, ZoneError};
 use naming::store::StoredBinding;

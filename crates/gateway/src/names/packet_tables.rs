@@ -2,7 +2,7 @@
 
 use super::server_name_tables::ServerNameTables;
 use super::stable::StableTables;
-use lang::ir::{Column, ColumnKind, Program, TableKind};
+use ir::{Column, ColumnKind, Program, TableKind};
 use naming::limits::MOST_BINDINGS;
 
 /// What first packets are looked up in.

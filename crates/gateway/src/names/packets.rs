@@ -12,7 +12,7 @@ use super::server_name_tables::{self, OpenPort};
 use super::stable::{self, StableEntry};
 use engine::live::{Generation, Remote};
 use exec::{Backend, EntryError, EntryPlace};
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use naming::store::StoredBinding;
 use naming::{BindingKey, ClientConnection, Initiators, PathKey, Service};
 use std::net::Ipv4Addr;

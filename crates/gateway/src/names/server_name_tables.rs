@@ -3,7 +3,7 @@
 
 use super::packets::Target;
 use exec::{Backend, EntryError};
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use naming::ClientConnection;
 use std::net::Ipv4Addr;
 

@@ -2,7 +2,7 @@
 //! of `stable6_back` for its answers. Nothing is bound, so the entries are all that packets know.
 
 use exec::Backend;
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use naming::{Service, Services, service_of_ipv6};
 use std::net::Ipv6Addr;
 

@@ -945,7 +945,7 @@ fn more_bindings_of_an_earlier_life_than_there_is_room_for_are_those_that_ended_
     let (entries, _) = backend.entries_part(0, exec::EntryPlace::default(), 100);
     let mut kept: Vec<u8> = Vec::new();
     for entry in &entries {
-        let lang::ir::Match::Exact(initiator) = entry.key[0] else { panic!("{entry:?}") };
+        let ir::Match::Exact(initiator) = entry.key[0] else { panic!("{entry:?}") };
         kept.push(initiator as u8);
     }
     kept.sort_unstable();

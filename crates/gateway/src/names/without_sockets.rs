@@ -6,7 +6,7 @@ use super::{Names, NamesError};
 use crate::config::NamesConfig;
 use engine::live::Remote;
 use exec::Backend;
-use lang::ir::Program;
+use ir::Program;
 use naming::dns::DnsTransport;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::neighbours::Mac;
 use super::prefix::{IpPrefix, number};
 use super::router::{Link, Packet};
 use engine::live::Injected;
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

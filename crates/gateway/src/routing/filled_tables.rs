@@ -5,7 +5,7 @@ use super::neighbours::Neighbour;
 use super::paths::{BUCKETS, GROUPS, Paths};
 use super::router::{Router, RoutingSettings};
 use exec::Backend;
-use lang::ir::{ColumnKind, Program, Table, TableKind};
+use ir::{ColumnKind, Program, Table, TableKind};
 use std::collections::{BTreeSet, HashMap};
 
 /// Which of a program's tables control fills.
@@ -184,7 +184,7 @@ fn suits(filled: Filled, table: &Table) -> bool {
         Filled::GroupPorts => (TableKind::Exact, vec![number, port], vec![]),
         Filled::Interfaces => (TableKind::Exact, vec![port], vec![mac, four, six]),
     };
-    let columns = |columns: &[lang::ir::Column]| -> Vec<(ColumnKind, u8)> {
+    let columns = |columns: &[ir::Column]| -> Vec<(ColumnKind, u8)> {
         columns.iter().map(|column| (column.kind.clone(), column.width)).collect()
     };
     table.kind == kind && columns(&table.keys) == keys && columns(&table.values) == values

@@ -59,7 +59,7 @@ use engine::live::{Punted, PuntedPackets, Remote};
 use exec::Backend;
 use filled_tables::FilledTables;
 use follower::Follower;
-use lang::ir::Program;
+use ir::Program;
 use packet::PortNumber;
 use ports::live::{LinkChanges, Netlink, WantedPort};
 use router::{Packet, Router};

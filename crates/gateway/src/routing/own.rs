@@ -8,7 +8,7 @@ use super::neighbours::{Action, Neighbour, NeighbourState};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::rib::{Source, Way};
 use super::router::{Packet, Port, Router, is_link_local, is_on_link};
-use lang::ir::Entry;
+use ir::Entry;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

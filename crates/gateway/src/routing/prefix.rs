@@ -1,6 +1,6 @@
 //! Prefixes of IPv4 and IPv6 addresses, and addresses with the prefix length of their network.
 
-use lang::ir::Match;
+use ir::Match;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;

@@ -4,7 +4,7 @@ use super::effects::{self, Change, Effects, Filled, Refused};
 use super::prefix::IpPrefix;
 use super::rib::Source;
 use super::router::Router;
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Router {

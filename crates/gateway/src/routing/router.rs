@@ -23,7 +23,7 @@ use super::prefix::{InterfaceAddress, IpPrefix};
 use super::reassembly::Reassembly;
 use super::rib::{Rib, Source, Way};
 use engine::live::Injected;
-use lang::ir::Entry;
+use ir::Entry;
 use packet::{PortNumber, VirtioHeader};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};

@@ -14,7 +14,7 @@ use super::paths::Several;
 use super::prefix::IpPrefix;
 use super::rib::{Source, Way};
 use super::router::{Packet, Router, StaticRoute};
-use lang::ir::Entry;
+use ir::Entry;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tables::group::GroupTable;

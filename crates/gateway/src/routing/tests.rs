@@ -15,7 +15,7 @@ use etherparse::{
     ArpOperation, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders, SlicedPacket,
     TransportHeader,
 };
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use packet::{PortNumber, VirtioHeader};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -282,7 +282,7 @@ start stage all() {
     let made =
         || (0..2).map(|_| load(&program, BackendKind::Native, 0, 0).expect("loads")).collect::<Vec<_>>();
     let mut backends = made();
-    backends[0].learn(0, &lang::ir::Entry::exact(&[7], &[]), clock().program()).expect("room");
+    backends[0].learn(0, &ir::Entry::exact(&[7], &[]), clock().program()).expect("room");
     let loaded = Loaded {
         program: program.clone(),
         sources: Arc::new(compiled.sources),

@@ -18,7 +18,7 @@ use super::schema::{ended, refusal_of};
 use client::{RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::{Generation, Remote};
 use exec::EntryError;
-use lang::ir::Entry;
+use ir::Entry;
 use ports::live::clock::{Clock, MachineClock};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -242,7 +242,7 @@ pub(super) fn changed() -> RequestRefusal {
 mod tests {
     use super::super::tests::generation;
     use super::*;
-    use lang::ir::Match;
+    use ir::Match;
 
     fn change(table: u32, action: Action, key: Match, value: u128) -> Change {
         Change { table, action, entry: Entry { key: vec![key], value: vec![value], priority: 0 } }

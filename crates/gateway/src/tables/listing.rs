@@ -16,7 +16,7 @@ use client::{
 };
 use engine::live::Remote;
 use exec::{CountedPart, EntryCount, EntryPlace};
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use ports::live::clock::{Clock, MachineClock, Now};
 use std::ops::Range;
 use std::sync::Arc;

@@ -417,7 +417,7 @@ fn read(known: &Known, table: u16, keys_alone: bool, text: &str) -> Result<Vec<L
         let message = format!("{}: {}", first.headline, first.primary.text);
         RequestRefusal::new(RefusalCode::Misfit, RefusalPlace::text(span.start), message)
     })?;
-    let entry = |mut entry: lang::ir::Entry| {
+    let entry = |mut entry: ir::Entry| {
         entry.value.resize(schema.values.len(), 0);
         ListedEntry { worker: 0, entry: schema::to_client(entry) }
     };

@@ -8,7 +8,7 @@ use client::entry::{self, BodyReader};
 use client::{RefusalCode, RefusalPlace, RequestRefusal};
 use engine::live::Remote;
 use exec::BuiltTable;
-use lang::ir::Entry;
+use ir::Entry;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -11,7 +11,7 @@ use client::{
 };
 use engine::live::Remote;
 use exec::EntryError;
-use lang::ir::{BytePattern, Column, ColumnKind, Entry, Group, Match, Program, Table, TableKind};
+use ir::{BytePattern, Column, ColumnKind, Entry, Group, Match, Program, Table, TableKind};
 use std::sync::Arc;
 
 /// What of a program's tables the control plane fills by itself.

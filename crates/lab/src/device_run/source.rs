@@ -7,7 +7,7 @@ use exec::kernel::{Dialect, Kernel};
 use gpu::{
     CudaFound, Device, DeviceError, Geometry, Host, OpenClDevice, Setup, SlotMemory, Submission, study,
 };
-use lang::ir::Program;
+use ir::Program;
 use std::time::Duration;
 
 /// The code of a kernel, in the forms that devices take.

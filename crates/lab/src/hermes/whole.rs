@@ -16,7 +16,7 @@ use crate::measure::SEED;
 use exec::kernel::{KernelOptions, Twin};
 use exec::{Backend, BackendKind, DeviceTally, Outputs};
 use gpu::{Device, DeviceError, SlotOutput};
-use lang::ir::Program;
+use ir::Program;
 use offload::hermes::{HermesSettings, SettingsError, Warp};
 use offload::{ImageChanges, Offload, Whole, geometry};
 use packet::{BATCH, Batch, Frames, Verdict};

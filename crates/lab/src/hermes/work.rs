@@ -21,7 +21,7 @@ use crate::programs::compile;
 use crate::transfer::functions::{Function, FunctionData};
 use aho_corasick::AhoCorasick;
 use exec::kernel::KernelOptions;
-use lang::ir::{BytePattern, Entry, Match, Program};
+use ir::{BytePattern, Entry, Match, Program};
 use lang::pipeline::Decode;
 use offload::Offload;
 use std::collections::HashSet;

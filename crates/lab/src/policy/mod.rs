@@ -14,7 +14,7 @@ use crate::switch_apps::app_rows;
 use crate::tables::rules::{Set, WIDTHS, made};
 use crate::traffic::LabError;
 use exec::BackendKind;
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, Decode};
 use packet::Frames;
 use ports::Order;

@@ -2,7 +2,7 @@
 
 use crate::plan::TablesPlan;
 use crate::tables::{lpm, patterns, rules};
-use lang::ir::{BytePattern, Column, ColumnKind, Entry, Match, Program, Table};
+use ir::{BytePattern, Column, ColumnKind, Entry, Match, Program, Table};
 use tables::generate::Version;
 use tables::generate::routes::{GeneratedRoutes, RoutesSpec};
 use tables::generate::rules::Flavour;

@@ -17,7 +17,7 @@ use crate::switch_apps::app_rows;
 use crate::traffic::LabError;
 use data::{Classifier, Data, PORTS};
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use packet::Frames;
 use packets::Filling;

@@ -5,7 +5,7 @@
 //! the one before it is the cost of its stage.
 
 use crate::programs::compile;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 
 /// What the stages are called, in order.

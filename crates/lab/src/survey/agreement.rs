@@ -9,7 +9,7 @@ use crate::programs::compile;
 use crate::traffic::LabError;
 use exec::kernel::KernelOptions;
 use exec::{Backend, BackendKind, Outputs, QueueDepth};
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 use offload::Offloaded;
 use offload::{Offload, OffloadError};

@@ -1,7 +1,7 @@
 //! The thesis on the language Steve (2016): the numbers that it published, and its programs in this language.
 
 use crate::programs::compile;
-use lang::ir::Program;
+use ir::Program;
 use lang::pipeline::Decode;
 
 /// The applications that the thesis measured, in the order of its tables.

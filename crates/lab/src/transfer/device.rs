@@ -9,7 +9,7 @@ use crate::device_workload::{DeviceWorkload, PORTS, Packets};
 use crate::measure::SEED;
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions};
 use gpu::{Device, DeviceError, Geometry, Setup, SlotMemory, Submission};
-use lang::ir::Program;
+use ir::Program;
 use offload::Offload;
 use packet::{BATCH, Batch, Verdict};
 use std::sync::Arc;

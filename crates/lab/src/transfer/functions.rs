@@ -5,7 +5,7 @@ use crate::measure::SEED;
 use crate::programs::compile;
 use crate::router::packets::{Flow, made};
 use exec::kernel::KernelOptions;
-use lang::ir::{ColumnKind, Entry, Match, Program, Table};
+use ir::{ColumnKind, Entry, Match, Program, Table};
 use lang::pipeline::Decode;
 use packet::Verdict;
 use tables::generate::routes::{GeneratedRoutes, Route, RoutesSpec};

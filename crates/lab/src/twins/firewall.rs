@@ -1,7 +1,7 @@
 //! `programs/firewall.rav` by hand.
 
 use super::{TableView, Work, dropped, hosts};
-use lang::ir::Program;
+use ir::Program;
 use packet::Verdict;
 use tables::exact::Table1;
 

@@ -1,7 +1,7 @@
 //! `programs/mac_switch.rav` by hand.
 
 use super::{TableView, Work, dropped, hosts};
-use lang::ir::Program;
+use ir::Program;
 use packet::Verdict;
 use tables::exact::Table1;
 

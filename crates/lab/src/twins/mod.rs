@@ -17,7 +17,7 @@ use exec::{
     AsyncBackend, Backend, BackendKind, BuiltTable, CountedPart, EntryCount, EntryError, EntryPlace, Inspect,
     OnDevice, Outputs, ProgramControl, Statistics, TableDraft, TableReport,
 };
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use packet::{Batch, Verdict};
 use std::any::Any;
 use tables::exact::{Evict, Exact, ExactSpec, ExactTable, Table1};
@@ -325,8 +325,8 @@ fn hosts(program: &Program, seed: u64) -> Result<Table1, String> {
         age: table.age,
         lifetimes: table.lifetimes,
         evict: match table.evict {
-            lang::ir::Eviction::Lru => Evict::Lru,
-            lang::ir::Eviction::Refuse => Evict::Refuse,
+            ir::Eviction::Lru => Evict::Lru,
+            ir::Eviction::Refuse => Evict::Refuse,
         },
         seed,
     };

@@ -1,7 +1,7 @@
 //! The syntax tree of a policy: hooks, groups of rules, and what happens to packets.
 
 use super::{Binding, Block, EntryKey, Expr, ExprKind, FileOption, Name, Param};
-use crate::source::{FileId, Span};
+use ir::source::{FileId, Span};
 use policy::{MatchOrder, Reject, Unreachable};
 
 /// `policy NAME(columns) { capacity 10k  hook …  pass => …  group … }`

@@ -1,7 +1,7 @@
 //! What packets pass through: decoders and stages, and the stages that a module asks the program for.
 
 use super::{Block, Expr, Name, Param};
-use crate::source::Span;
+use ir::source::Span;
 
 /// A decoder (it decodes one header first) or a stage.
 #[derive(Clone, Debug, PartialEq)]

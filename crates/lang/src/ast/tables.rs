@@ -2,7 +2,7 @@
 //! and groups.
 
 use super::{Expr, Name, Param, Type};
-use crate::source::Span;
+use ir::source::Span;
 
 /// `table NAME: kind(keys) -> value { properties }`
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use super::types::{Type, largest};
 use super::{Checker, Context};
 use crate::ast::{self, BinaryOp, CastMode};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::source::Span;
+use ir::source::Span;
 use std::ops::RangeInclusive;
 
 impl Checker<'_> {

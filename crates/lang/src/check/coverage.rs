@@ -12,7 +12,7 @@ use super::hir::{Arm, Pattern, TableValue};
 use super::types::Type;
 use crate::diagnostic::Diagnostic;
 use crate::limits::LARGEST_SEARCH;
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{BTreeMap, HashMap};
 
 /// Patterns for several values, one beside the other.
@@ -351,7 +351,7 @@ fn spread(row: Row<'_>) -> Vec<Row<'_>> {
 mod tests {
     use crate::check::hir::{Arm, Pattern};
     use crate::check::types::Type;
-    use crate::source::Span;
+    use ir::source::Span;
 
     /// The steps that are spent on these arms, behind which everything else is taken.
     fn steps(ty: &Type, patterns: impl Iterator<Item = Pattern>) -> usize {

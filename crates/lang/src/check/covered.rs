@@ -6,7 +6,7 @@ use super::types::Type;
 use super::{Checker, Context};
 use crate::ast::{self, FieldType};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::source::Span;
+use ir::source::Span;
 
 impl Checker<'_> {
     /// What a pseudo header takes from a layout.

@@ -7,8 +7,8 @@ use super::types::{EnumId, TableId, Type};
 use super::{Checker, Context, Enum};
 use crate::ast::{self, Item, Name};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
-use crate::limits::MOST_ARGUMENTS;
-use crate::source::Span;
+use ir::limits::MOST_ARGUMENTS;
+use ir::source::Span;
 use std::collections::HashMap;
 
 impl<'a> Checker<'a> {
@@ -237,7 +237,7 @@ impl<'a> Checker<'a> {
             |expr| self.number_within(expr, 1..=1 << 20, "E0501", "a counter has 1 to 1,048,576 cells");
         let size = item.size.as_ref().and_then(cells).unwrap_or(1);
         self.names.counters.insert(item.name.text.clone(), self.program.counters.len() as u32);
-        self.program.counters.push(crate::ir::Counter {
+        self.program.counters.push(ir::Counter {
             name: item.name.text.clone(),
             size,
             indexed: item.size.is_some(),
@@ -417,7 +417,7 @@ impl Findings {
     /// The items without those whose name another item of their sort has; reports these. Of a module and the
     /// main file the module's counts, since the rest of the module is written for it.
     fn declared_once<'a>(&mut self, items: &[&'a Item]) -> Vec<&'a Item> {
-        let main = crate::source::FileId::default();
+        let main = ir::source::FileId::default();
         let mut seen: HashMap<(&'static str, &str), (&Name, usize)> = HashMap::new();
         let mut fresh = Vec::new();
         for &item in items {
@@ -472,8 +472,8 @@ impl Scope {
 }
 
 /// How values of a type are shown.
-pub(crate) fn kind_of(enums: &[Enum], ty: &Type) -> crate::ir::ColumnKind {
-    use crate::ir::ColumnKind;
+pub(crate) fn kind_of(enums: &[Enum], ty: &Type) -> ir::ColumnKind {
+    use ir::ColumnKind;
     match ty {
         Type::Bool => ColumnKind::Bool,
         Type::Ip4 => ColumnKind::Ip4,

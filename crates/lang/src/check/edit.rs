@@ -6,7 +6,7 @@ use super::{Checker, Context};
 use crate::ast::{self, PacketPart};
 use crate::diagnostic::Diagnostic;
 use crate::limits::MOST_PUSHED;
-use crate::source::Span;
+use ir::source::Span;
 
 impl<'a> Checker<'a> {
     pub(super) fn edit(&mut self, edit: &'a ast::Edit, span: Span) -> Option<StmtKind> {

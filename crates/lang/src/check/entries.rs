@@ -6,9 +6,9 @@ use super::hir;
 use super::types::{TableId, Type};
 use crate::ast::{self, EntryKey, FileOption};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
-use crate::ir::{Answer, BytePattern, Entry, EntryFile, FileOptions, Match, TableKind, prefix_mask};
 use crate::limits::WIDEST_PREFIX_KEY;
-use crate::source::Span;
+use ir::source::Span;
+use ir::{Answer, BytePattern, Entry, EntryFile, FileOptions, Match, TableKind, prefix_mask};
 use std::collections::{HashMap, HashSet};
 
 /// Formats of files with entries, besides the language's own.

@@ -8,9 +8,9 @@ use super::types::{TableId, Type, largest};
 use super::{Checker, Context, Function};
 use crate::ast::{self, BinaryOp, CastMode, UnaryOp};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
-use crate::ir::TableKind;
 use crate::limits::{DEEPEST_VALUE, LARGEST_INLINED, TALLEST_FUNCTION};
-use crate::source::Span;
+use ir::TableKind;
+use ir::source::Span;
 
 impl Checker<'_> {
     /// Checks an expression; `expected` guides literals and is not enforced (see [`Findings::expect_type`]).

@@ -6,9 +6,9 @@ mod layout;
 mod statement;
 
 use super::types::{TableId, Type};
-use crate::ir::{Answer, Entry, EntryFile, TableKind};
 use crate::policy_model::CheckedPolicy;
-use crate::source::Span;
+use ir::source::Span;
+use ir::{Answer, Entry, EntryFile, TableKind};
 
 pub use expression::{Arm, Expr, ExprKind, Pattern};
 pub use layout::{Checksum, ConditionalSize, Field, GoverningStep, Group, Layout, Next, Pseudo};
@@ -45,15 +45,15 @@ pub struct Program {
     /// Tables.
     pub tables: Vec<Table>,
     /// Counters.
-    pub counters: Vec<crate::ir::Counter>,
+    pub counters: Vec<ir::Counter>,
     /// Meters.
-    pub meters: Vec<crate::ir::Meter>,
+    pub meters: Vec<ir::Meter>,
     /// Registers with the types of their cells.
-    pub registers: Vec<(crate::ir::Register, Type)>,
+    pub registers: Vec<(ir::Register, Type)>,
     /// Pools with the types of their items.
-    pub pools: Vec<(crate::ir::Pool, Vec<Type>)>,
+    pub pools: Vec<(ir::Pool, Vec<Type>)>,
     /// Groups with the types of their members.
-    pub groups: Vec<(crate::ir::Group, Vec<Type>)>,
+    pub groups: Vec<(ir::Group, Vec<Type>)>,
     /// Policies, as what they decide.
     pub policies: Vec<CheckedPolicy>,
     /// Reasons the program declares, with help.
@@ -148,7 +148,7 @@ pub struct Table {
     /// Nanoseconds.
     pub age: Option<u64>,
     /// As the IR holds it.
-    pub evict: crate::ir::Eviction,
+    pub evict: ir::Eviction,
     /// As the IR holds it.
     pub counted: bool,
     /// As the IR holds it.

@@ -3,10 +3,10 @@
 use super::Checker;
 use super::types::Type;
 use crate::diagnostic::Diagnostic;
-use crate::ir::unreachable::{UnreachableFinding, never_found};
-use crate::ir::{Column, ColumnKind};
 use crate::limits::UNREACHABLE_TOLD;
-use crate::source::Span;
+use crate::unreachable::{UnreachableFinding, never_found};
+use ir::source::Span;
+use ir::{Column, ColumnKind};
 
 impl Checker<'_> {
     /// Warns of entries that are never found.

@@ -5,8 +5,8 @@ use super::types::{Type, largest};
 use super::{Checker, Context};
 use crate::ast::{self, Constraint, FieldType};
 use crate::limits::LARGEST_FIXED;
-use crate::source::Span;
 use hir::LayoutId;
+use ir::source::Span;
 use std::collections::HashMap;
 
 impl Checker<'_> {

@@ -5,7 +5,7 @@ use super::hir::{HeaderId, LayoutId, Program};
 use super::types::Type;
 use super::{Checker, Context, unknown_name};
 use crate::ast;
-use crate::source::Span;
+use ir::source::Span;
 
 /// What a name that no header has could stand for where it is written.
 #[derive(Clone, Copy, PartialEq, Eq)]

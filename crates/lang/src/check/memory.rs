@@ -7,9 +7,10 @@ use super::types::{EnumId, Type};
 use super::{Checker, Context, Enum, counted};
 use crate::ast::{self, EntryKey, GroupProperty};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::ir::{self, Match, Rates};
-use crate::limits::{MOST_BUCKETS, MOST_CELLS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
-use crate::source::Span;
+use crate::limits::MOST_CELLS;
+use ir::limits::{MOST_BUCKETS, MOST_COLUMNS, MOST_COPIES, MOST_ITEMS, MOST_MEMBERS};
+use ir::source::Span;
+use ir::{Match, Rates};
 use tables::meter::MeterSpec;
 
 impl<'a> Checker<'a> {

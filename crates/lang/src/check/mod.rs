@@ -30,15 +30,15 @@ use crate::ast;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::flow::host;
 use crate::rules_file::RulesFileReader;
-use crate::source::Span;
 use crate::testcase::TestCase;
 use hir::{HeaderId, LayoutId, LocalId};
+use ir::source::Span;
 use state::{Computed, DescribedLayout, Names, Scope, Spent, TableBounds};
 use std::collections::HashMap;
 use types::{EnumId, Type};
 
 /// How the values of a type are shown.
-pub type Kinds = Box<dyn Fn(&Type) -> crate::ir::ColumnKind>;
+pub type Kinds = Box<dyn Fn(&Type) -> ir::ColumnKind>;
 
 /// Checks the files of a program, the main file first: the program, the tests of the main file, what was
 /// found, how values are shown.

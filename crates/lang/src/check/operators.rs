@@ -6,8 +6,8 @@ use super::hir::{Expr, ExprKind};
 use super::types::Type;
 use crate::ast::{self, BinaryOp, CastMode};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::ir::prefix_mask;
-use crate::source::Span;
+use ir::prefix_mask;
+use ir::source::Span;
 
 impl Checker<'_> {
     pub(crate) fn binary(

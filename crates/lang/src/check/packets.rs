@@ -15,9 +15,10 @@ use super::types::Type;
 use super::{Checker, Context, constants::fold};
 use crate::ast::{self, LengthOf, PacketPart, RestFrom};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::ir::Sum;
-use crate::limits::{LARGEST_MADE, MOST_HOLES};
-use crate::source::Span;
+use crate::limits::LARGEST_MADE;
+use ir::Sum;
+use ir::limits::MOST_HOLES;
+use ir::source::Span;
 
 /// A part with its bytes placed.
 struct Placed {
@@ -440,7 +441,7 @@ impl Program {
                     sum.besides.push((first, u32::from(field.ty.width().unwrap_or(0)) / 8));
                 }
                 let kind = before.last().and_then(|part| part.announces).unwrap_or(0);
-                sum.plus = if pseudo.kind { u32::from(crate::ir::checksum::folded(kind as u64)) } else { 0 };
+                sum.plus = if pseudo.kind { u32::from(ir::checksum::folded(kind as u64)) } else { 0 };
                 sum.length = pseudo.length;
             }
             sums.push(sum);

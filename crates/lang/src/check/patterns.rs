@@ -5,8 +5,8 @@ use super::hir::{Pattern, TableValue};
 use super::types::{TableId, Type};
 use crate::ast::{self, PatternKind};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::ir::prefix_mask;
-use crate::source::Span;
+use ir::prefix_mask;
+use ir::source::Span;
 
 impl Checker<'_> {
     /// Checks a pattern against the type of the value.

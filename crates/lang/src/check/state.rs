@@ -5,7 +5,7 @@ use super::likeness::Likeness;
 use super::types::{EnumId, Prefix, TableId, Type};
 use super::{Context, Function};
 use crate::ast;
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{HashMap, HashSet};
 
 /// What the declared names stand for.

@@ -7,7 +7,7 @@ use super::{Checker, Context, counted};
 use crate::ast;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::limits::LARGEST_UNROLLED;
-use crate::source::Span;
+use ir::source::Span;
 
 impl<'a> Checker<'a> {
     /// Checks statements in a scope of their own.

@@ -5,9 +5,10 @@ use super::types::{TableId, Type};
 use super::{Checker, constants::fold, counted, expressions::error};
 use crate::ast::{self, Property};
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::ir::{Answer, Eviction, PREFIX_LENGTH, TableKind};
-use crate::limits::{LARGEST_TABLE, LARGEST_WORDS};
-use crate::source::Span;
+use crate::limits::LARGEST_TABLE;
+use ir::limits::LARGEST_WORDS;
+use ir::source::Span;
+use ir::{Answer, Eviction, PREFIX_LENGTH, TableKind};
 
 impl Checker<'_> {
     /// A table by its name; reports unknown ones.

@@ -4,8 +4,8 @@ use super::Checker;
 use super::types::Type;
 use crate::ast::{self, Expectation, Item, TestStep};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::testcase::{CaseStep, Expected, TestCase};
+use ir::source::Span;
 use std::collections::HashMap;
 
 /// Ports of a test that does not say how many.
@@ -47,7 +47,7 @@ impl Checker<'_> {
                     if number == 0 {
                         self.error("E0620", "a test has at least one port", count.span, "this is zero");
                     }
-                    let most = !crate::ir::FROM_HOST;
+                    let most = !ir::FROM_HOST;
                     if self.program.names_host && number > most {
                         self.error(
                             "E0626",

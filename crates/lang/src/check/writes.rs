@@ -7,8 +7,8 @@ use super::operators::same;
 use super::types::TableId;
 use crate::ast;
 use crate::diagnostic::{Diagnostic, Findings};
-use crate::ir::{Eviction, TableKind};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{Eviction, TableKind};
 
 impl<'a> Checker<'a> {
     /// Reports a write that a full table may refuse where nothing says what happens then.

@@ -12,7 +12,7 @@ use crate::check::hir::{
     self, Arm, Block, Edit, Expr, ExprKind, Group, HeaderId, Lead, LocalId, Made, Pattern, Program, Stage,
     StmtKind, TailFrom,
 };
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::BTreeSet;
 
 /// The facts of a stage.

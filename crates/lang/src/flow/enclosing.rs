@@ -11,7 +11,7 @@ use super::gone::{Gone, Inserted, Removal, forget_place};
 use super::graph::Flow;
 use crate::check::hir::{HeaderId, Layout, Program, StageId};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What may be decoded at the entry of a stage.

@@ -2,7 +2,7 @@
 
 use super::gone::Gone;
 use crate::check::hir::{HeaderId, LocalId, StageId};
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::BTreeSet;
 
 /// A place in a header (or the position behind the last one) that a stage must know.

@@ -1,7 +1,7 @@
 //! What edits took out of a packet or put into it, and which headers are decoded in spite of them.
 
 use crate::check::hir::{HeaderId, Lead, Place};
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that was taken out.

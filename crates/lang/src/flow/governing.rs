@@ -12,7 +12,7 @@ use super::gone::{Decoded, Inserted};
 use super::graph::Flow;
 use crate::check::hir::{Carrier, GoverningStep, HeaderId, Layout, Lead, Place, Program, StageId};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::BTreeSet;
 
 /// The layouts that may stand between a header of this layout and the end of a checksum that covers its

@@ -4,7 +4,7 @@ use super::covering::Covering;
 use super::facts::{Facts, Read, Transfer};
 use super::gone::Decoded;
 use crate::check::hir::{HeaderId, Program, StageId};
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the graph says, for lowering.

@@ -22,10 +22,10 @@ pub mod witness;
 use crate::check::hir::{HeaderId, Program, StageId};
 use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::limits::MOST_PATHS;
-use crate::source::Span;
 use covering::Covering;
 use facts::Facts;
 use gone::Decoded;
+use ir::source::Span;
 
 pub use graph::{Flow, path, reach};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};

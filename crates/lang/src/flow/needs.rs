@@ -8,7 +8,7 @@ use super::facts::{Facts, Read, TurnKind};
 use super::gone::Decoded;
 use super::graph::Flow;
 use crate::check::hir::{HeaderId, Program, StageId};
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Adds to what stages read the places that keep checksums right.

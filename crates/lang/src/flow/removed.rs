@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::graph::Flow;
 use crate::check::hir::{HeaderId, Program, StageId};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::BTreeSet;
 
 /// Reports reads of what was taken out, and edits of what leaves in fragments.

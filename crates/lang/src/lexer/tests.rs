@@ -1,8 +1,8 @@
 //! Literals and signs, good and bad.
 
 use super::lex;
-use crate::source::FileId;
 use crate::token::{Sign, TokenKind};
+use ir::source::FileId;
 
 fn kinds(text: &str) -> Vec<TokenKind> {
     let (tokens, faults) = lex(FileId::default(), text);

@@ -7,8 +7,8 @@ use crate::ast::BinaryOp;
 use crate::check::hir::Expr;
 use crate::check::types::{Type, largest};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{self, Op};
-use crate::source::Span;
+use ir::Op;
+use ir::source::Span;
 
 impl Lowering<'_> {
     pub(crate) fn arithmetic(&mut self, op: BinaryOp, a: &Expr, b: &Expr, ty: &Type, span: Span) -> Shape {

@@ -14,9 +14,9 @@ use crate::check::hir::{Carrier, GoverningStep, Group, HeaderId, Next, Place, St
 use crate::diagnostic::Diagnostic;
 use crate::flow;
 use crate::flow::facts::Read;
-use crate::ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
 use crate::limits::LONGEST_PACKET;
-use crate::source::Span;
+use ir::source::Span;
+use ir::{BinaryOp, BlockId, CompareOp, Op, Target, Terminator, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The way to the header behind.

@@ -3,10 +3,8 @@
 use super::env::{Env, Variable};
 use super::seals::Sealed;
 use crate::check::types::Type;
-use crate::ir::{
-    Block, BlockId, ColumnKind, CompareOp, Function, Instruction, Op, Target, Terminator, Value,
-};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{Block, BlockId, ColumnKind, CompareOp, Function, Instruction, Op, Target, Terminator, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A way on that has not been taken yet: where it starts and what is known there.

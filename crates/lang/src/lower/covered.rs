@@ -14,8 +14,8 @@ use crate::check::hir::HeaderId;
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{CoveredPlace, Read};
-use crate::ir::{BinaryOp, CompareOp, Op, Terminator, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{BinaryOp, CompareOp, Op, Terminator, Value};
 use std::collections::BTreeSet;
 
 /// What is to be added to a sum: a value of 64 bits, and the largest it can be.

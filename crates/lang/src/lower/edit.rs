@@ -14,8 +14,8 @@ use crate::check::hir::{Edit, Group, HeaderId, Lead, Made, Place};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{Read, Subject};
-use crate::ir::{self, BinaryOp, CompareOp, Op, Terminator, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{BinaryOp, CompareOp, Op, Terminator, Value};
 use std::collections::BTreeMap;
 
 /// The longest IPv4 header and eight bytes: every link lets that through (RFC 791).

@@ -5,7 +5,7 @@ use super::persistent::Map;
 use super::seals::Sealed;
 use crate::check::hir::{HeaderId, LocalId};
 use crate::flow::facts::{Read, Subject};
-use crate::ir::Value;
+use ir::Value;
 use std::collections::BTreeSet;
 use std::hash::Hash;
 

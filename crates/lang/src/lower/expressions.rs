@@ -8,8 +8,8 @@ use crate::check::hir::{Arm, Expr, ExprKind, Group, HeaderId, LocalId, TableValu
 use crate::check::types::{TableId, Type, largest};
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{Read, Subject};
-use crate::ir::{self, CompareOp, Op, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{CompareOp, Op, Value};
 
 /// A lowered expression.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, DiagnosticKind, PacketWitness};
 use crate::flow::collect::holds;
 use crate::flow::facts::{Condition, Subject};
 use crate::flow::{self, witness::packet_where};
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::BTreeSet;
 
 /// A stage and a header that may have been decoded last when it is entered, while the condition of the

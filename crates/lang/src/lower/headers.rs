@@ -9,8 +9,8 @@ use super::expressions::{Shape, scalar};
 use crate::check::hir::{ConditionalSize, Expr, Group, HeaderId};
 use crate::check::types::{Type, largest};
 use crate::flow::facts::{Read, Subject};
-use crate::ir::{self, CompareOp, Op, Terminator, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{CompareOp, Op, Terminator, Value};
 
 impl Lowering<'_> {
     /// The value of a place in a header or of the cursor. Where the header is not decoded on every path,

@@ -9,8 +9,8 @@ use crate::ast::BinaryOp;
 use crate::check::hir::{Arm, HeaderId, Pattern};
 use crate::check::types::largest;
 use crate::flow::facts::Read;
-use crate::ir::{BlockId, Target, Terminator, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{BlockId, Target, Terminator, Value};
 use std::collections::BTreeMap;
 
 /// More open ways than this are joined before the next arm.
@@ -78,8 +78,7 @@ impl Lowering<'_> {
 
     /// Ends a way that no value takes.
     fn impossible(&mut self, span: Span) {
-        let end =
-            if self.scope.handler { Terminator::Done } else { Terminator::Drop(crate::ir::NO_SUCH_PORT) };
+        let end = if self.scope.handler { Terminator::Done } else { Terminator::Drop(ir::NO_SUCH_PORT) };
         self.code.terminate(end, span);
     }
 

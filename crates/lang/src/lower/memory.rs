@@ -6,8 +6,8 @@ use super::expressions::{Shape, scalar};
 use crate::check::hir::{self, Block, Expr, Placement};
 use crate::check::types::{TableId, Type};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{self, Answer, BinaryOp, Op, TableKind, Terminator, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{Answer, BinaryOp, Op, TableKind, Terminator, Value};
 
 /// The multiplier of `hash`: two to the 64 divided by the golden ratio, odd (Knuth, The Art of Computer
 /// Programming 3, 6.4).

@@ -29,12 +29,13 @@ use crate::check::types::Type;
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::flow::Flow;
 use crate::flow::facts::{Read, Subject};
-use crate::ir::{self, BlockId, Value};
-use crate::limits::{LONGEST_PACKET, MOST_PORT_SETS, MOST_REASONS};
-use crate::source::Sources;
+use crate::limits::LONGEST_PACKET;
 use build::{Builder, Exit, to};
 use env::{Env, Range, Variable};
 use follows::Follows;
+use ir::limits::{MOST_PORT_SETS, MOST_REASONS};
+use ir::source::Sources;
+use ir::{BlockId, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// When fields are decoded; it changes the generated code, never the meaning.
@@ -139,7 +140,7 @@ pub(crate) struct StageEntries {
 #[derive(Default)]
 pub(crate) struct Scope {
     /// The statement, or the name of the stage.
-    pub(crate) at: crate::source::Span,
+    pub(crate) at: ir::source::Span,
     /// `None` in a handler.
     pub(crate) stage: Option<StageId>,
     /// The place is in an event or periodic handler.
@@ -149,7 +150,7 @@ pub(crate) struct Scope {
     /// The walks that enclose the place, the innermost last.
     pub(crate) walks: Vec<Walk>,
     /// Where the header in question is read.
-    pub(crate) undecoded_read: crate::source::Span,
+    pub(crate) undecoded_read: ir::source::Span,
 }
 
 impl Lowering<'_> {
@@ -173,7 +174,7 @@ impl Lowering<'_> {
     }
 
     /// The number of a reason the program names.
-    pub(crate) fn named_reason(&mut self, name: &str, span: crate::source::Span) -> u16 {
+    pub(crate) fn named_reason(&mut self, name: &str, span: ir::source::Span) -> u16 {
         if let Some(&known) = self.numbers.reasons.get(name) {
             return known;
         }
@@ -231,7 +232,7 @@ impl Lowering<'_> {
     }
 
     /// Jumps to the start, the cursor at the first byte.
-    pub(crate) fn transfer(&mut self, stage: StageId, args: &[Value], span: crate::source::Span) {
+    pub(crate) fn transfer(&mut self, stage: StageId, args: &[Value], span: ir::source::Span) {
         let target = self.stage_target(stage, args);
         self.code.terminate(ir::Terminator::Jump(target), span);
     }
@@ -328,7 +329,7 @@ impl Lowering<'_> {
     }
 
     /// Goes on at most so many times for one packet, and then drops it for a reason.
-    pub(crate) fn use_fuel(&mut self, cap: u32, reason: u16, span: crate::source::Span) {
+    pub(crate) fn use_fuel(&mut self, cap: u32, reason: u16, span: ir::source::Span) {
         let slot = self.new_slot();
         let out = self.code.drop_block(reason, span);
         let ok = self.code.new_block(span);
@@ -355,7 +356,7 @@ impl Lowering<'_> {
         name: &str,
         params: &[hir::LocalId],
         body: &hir::Block,
-        span: crate::source::Span,
+        span: ir::source::Span,
     ) -> u32 {
         self.code.function = ir::Function { name: name.to_string(), ..ir::Function::default() };
         self.code.env = Env::default();

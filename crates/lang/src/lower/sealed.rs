@@ -8,7 +8,7 @@ use super::seals::{Breaks, Sealed, sealed_by};
 use crate::check::hir::{HeaderId, Made, Place, StageId};
 use crate::diagnostic::Diagnostic;
 use crate::flow;
-use crate::source::Span;
+use ir::source::Span;
 
 impl Lowering<'_> {
     /// Headers were pushed: what follows them may be covered or counted from here on.

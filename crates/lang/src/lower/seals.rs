@@ -3,7 +3,7 @@
 
 use crate::check::hir::{Edit, HeaderId, Made, Place, Program, StageId, StmtKind};
 use crate::flow::governing::governed;
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A push of headers behind which something may not change.

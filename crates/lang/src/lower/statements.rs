@@ -8,9 +8,9 @@ use super::{Lowering, Walk};
 use crate::check::hir::{Block, Expr, HeaderId, StageId, Stmt, StmtKind};
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::{Read, Subject};
-use crate::ir::{BlockId, CompareOp, Op, Target, Terminator};
 use crate::limits::{LONGEST_PACKET, MOST_VALUES};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{BlockId, CompareOp, Op, Target, Terminator};
 
 impl Lowering<'_> {
     pub(crate) fn block(&mut self, block: &Block) {
@@ -162,7 +162,7 @@ impl Lowering<'_> {
         &mut self,
         header: HeaderId,
         field: usize,
-        value: crate::ir::Value,
+        value: ir::Value,
         range: Range,
         span: Span,
     ) {

@@ -6,8 +6,8 @@ use crate::check::hir::{Block, Expr, Made, Tail, TailFrom, Write};
 use crate::check::types::largest;
 use crate::diagnostic::Diagnostic;
 use crate::flow::facts::Read;
-use crate::ir::{self, Op, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{Op, Value};
 
 /// A write whose columns are computed.
 #[derive(Clone)]

@@ -12,8 +12,8 @@ use crate::ast::LengthOf;
 use crate::check::hir::{Checksum, Group, HeaderId};
 use crate::flow::covering::{counted_by, never_zero};
 use crate::flow::facts::Read;
-use crate::ir::{BinaryOp, CompareOp, Op, Value};
-use crate::source::Span;
+use ir::source::Span;
+use ir::{BinaryOp, CompareOp, Op, Value};
 
 impl Lowering<'_> {
     /// A checksum was written that may be 0 where all that it covers is zero: then it is 0xffff. The first

@@ -6,8 +6,8 @@ use super::spelling::STATEMENTS;
 use super::{Parsed, Parser, TALLEST_EXPRESSION};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Sign, TokenKind};
+use ir::source::Span;
 
 /// Levels of the operators, from loose to tight.
 const OR: u8 = 1;

@@ -21,8 +21,8 @@ use crate::ast::{Entry, EntryKey, Expr, File, Member, Name};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::lexer::{lex, lex_part};
 use crate::limits::{DEEPEST_NESTING, TALLEST_EXPRESSION};
-use crate::source::{FileId, Span};
 use crate::token::{Sign, Token, TokenKind};
+use ir::source::{FileId, Span};
 use std::ops::Range;
 
 /// Words with a fixed meaning inside expressions; nothing that is declared can bear them.

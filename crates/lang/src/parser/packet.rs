@@ -3,8 +3,8 @@
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Sign, TokenKind};
+use ir::source::Span;
 
 impl Parser<'_> {
     /// `ethernet(dst …) / ipv4 / payload`

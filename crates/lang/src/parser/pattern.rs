@@ -3,8 +3,8 @@
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Sign, TokenKind};
+use ir::source::Span;
 
 impl Parser<'_> {
     /// `pattern [ "if" expr ] "=>"`; `parts` is the number of parts of the value, where it is written as

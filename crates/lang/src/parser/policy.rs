@@ -4,8 +4,8 @@ use super::spelling::{DECISIONS, POLICY_PARTS, RULE_WORDS, nearest};
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Sign, TokenKind};
+use ir::source::Span;
 use policy::{MatchOrder, Reject};
 
 impl Parser<'_> {

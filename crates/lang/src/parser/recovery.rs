@@ -6,8 +6,8 @@
 use super::spelling::{ITEMS, STATEMENTS};
 use super::{FILE_ENDS, Fault, Parsed, Parser};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Sign, TokenKind};
+use ir::source::Span;
 
 impl Parser<'_> {
     /// A declaration surely begins here, at the start of a line.

@@ -6,8 +6,8 @@ use super::spelling::{STATEMENTS, nearest};
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Sign, TokenKind};
+use ir::source::Span;
 
 impl Parser<'_> {
     pub(super) fn block(&mut self) -> Parsed<Block> {

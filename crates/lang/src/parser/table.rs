@@ -4,8 +4,8 @@ use super::spelling::{KINDS, PROPERTIES, nearest};
 use super::{Parsed, Parser};
 use crate::ast::*;
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Sign, TokenKind};
+use ir::source::Span;
 
 impl Parser<'_> {
     pub(super) fn table(&mut self) -> Parsed<Item> {

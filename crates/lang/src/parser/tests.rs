@@ -3,7 +3,7 @@
 use super::parse;
 use super::spelling::ITEMS;
 use crate::ast::{Item, StmtKind};
-use crate::source::FileId;
+use ir::source::FileId;
 
 fn codes(text: &str) -> Vec<&'static str> {
     parse(FileId::default(), text).1.iter().map(|fault| fault.code).collect()

@@ -7,7 +7,7 @@
 use super::modules::Module;
 use crate::ast;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
-use crate::source::Span;
+use ir::source::Span;
 use std::collections::{BTreeMap, HashSet};
 
 /// At most so many circles are reported.

@@ -6,7 +6,7 @@
 
 use crate::ast::{Extern, File, Item, Name, Param, Stage, TypeKind};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
-use crate::source::Span;
+use ir::source::Span;
 
 /// Puts a stage in the place of every `extern stage`. `imports` are the imports that led to the files behind
 /// the first.

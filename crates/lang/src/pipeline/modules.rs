@@ -6,8 +6,8 @@ use crate::check::likeness::Likeness;
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Findings};
 use crate::limits::{LONGEST_PROGRAM, MOST_FILES};
 use crate::rules_file::RulesFileReader;
-use crate::source::{FileId, Sources, Span};
 use crate::{parser, standard};
+use ir::source::{FileId, Sources, Span};
 use std::collections::{BTreeMap, HashSet};
 
 /// A file of a program that the main file imports, directly or through others.

@@ -16,7 +16,7 @@ use crate::check::policies::{
 use crate::diagnostic::{Diagnostic, Findings};
 use crate::limits::MOST_POLICY_ROUNDS;
 use crate::rules_file::RulesFileReader;
-use crate::source::{Sources, Span};
+use ir::source::{Sources, Span};
 use tables::meter::Colour;
 
 /// The number of a rule that a stage gets for a packet about which no rule decides.

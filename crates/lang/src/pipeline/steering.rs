@@ -5,9 +5,9 @@ use super::reached::targets;
 use super::{CompileOptions, Compiled, compiled, limit};
 use crate::ast::{Block, File, Item};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::ir::Program;
-use crate::ir::steering::{declare_worker_busy, impure};
-use crate::source::Sources;
+use ir::Program;
+use ir::source::Sources;
+use ir::steering::{declare_worker_busy, impure};
 use std::collections::{HashMap, HashSet};
 
 /// The files of the program that steers, if there is a stage that is marked so; the stages that only it

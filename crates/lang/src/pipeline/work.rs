@@ -2,7 +2,7 @@
 //! one size and of twice that.
 
 use super::{CompileOptions, Compiled, compile, compiled, parser};
-use crate::source::Sources;
+use ir::source::Sources;
 use std::fmt::Write;
 
 /// Lines of a program, one for each number below `size`.

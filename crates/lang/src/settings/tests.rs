@@ -2,8 +2,8 @@
 //! as a value in the text.
 
 use super::*;
-use crate::ir::print::print;
 use crate::pipeline::{CompileOptions, Compiled, compile};
+use ir::print::print;
 
 const PROGRAM: &str = "import std.net.{ethernet, ipv4}
 settable const LIMIT: u32 in 1..1000 = 100

@@ -6,7 +6,7 @@ use exec::kernel::{DEFAULT, HEADER_WORDS, KernelSearch};
 use exec::state::rows::Rows;
 use exec::state::table_set::{Fast, TablePlace, TableSet};
 use exec::state::{DefaultEntry, ProgramState};
-use lang::ir::{Answer, TableKind};
+use ir::{Answer, TableKind};
 use std::borrow::Cow;
 use std::ops::Range;
 use tables::device::{self, exact::DeviceExact};

@@ -5,12 +5,12 @@
 //! behind those.
 
 use crate::random::SuiteRandom;
-use lang::ir::{
+use ir::source::Span;
+use ir::{
     Answer, BytePattern, Column, ColumnKind, Counter, Entry, Event, Every, Eviction, Group, Hole, Layout,
     Match, Meter, Pool, Program, Rates, Reason, Register, Stage, Sum, Table, TableKind, Template,
     prefix_mask,
 };
-use lang::source::Span;
 
 /// The place of the table of prefixes.
 const PREFIXES: usize = 2;

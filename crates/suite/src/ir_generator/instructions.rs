@@ -2,7 +2,7 @@
 
 use super::declarations::{matched, width};
 use super::{Maker, Scope};
-use lang::ir::{Answer, BinaryOp, Column, CompareOp, KeyPart, Op, TableKind, Value};
+use ir::{Answer, BinaryOp, Column, CompareOp, KeyPart, Op, TableKind, Value};
 
 const BINARY: [BinaryOp; 13] = [
     BinaryOp::Add,

@@ -14,9 +14,9 @@ pub use ran::{INSTRUCTIONS, instructions, probed};
 use crate::packet_generator::Arrivals;
 use crate::random::SuiteRandom;
 use declarations::{byte, width};
-use lang::ir::verify::derive_manifest;
-use lang::ir::{Block, BlockId, Function, Instruction, Op, Program, Target, Terminator, Value};
-use lang::source::Span;
+use ir::source::Span;
+use ir::verify::derive_manifest;
+use ir::{Block, BlockId, Function, Instruction, Op, Program, Target, Terminator, Value};
 use std::collections::BTreeMap;
 
 /// Blocks of a function, about.

@@ -2,8 +2,8 @@
 //! were.
 
 use super::declarations::OF_BLOCKS;
-use lang::ir::{Instruction, Op, Program, Value};
-use lang::source::Span;
+use ir::source::Span;
+use ir::{Instruction, Op, Program, Value};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 

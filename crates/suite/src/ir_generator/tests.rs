@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ir_mutation::is_small;
-use lang::ir::read::read;
-use lang::ir::verify::verify;
+use ir::read::read;
+use ir::verify::verify;
 use std::collections::BTreeSet;
 
 /// The names of an enum's variants, from its source.
@@ -17,7 +17,7 @@ fn variants(source: &str, name: &str) -> Vec<String> {
 
 #[test]
 fn the_list_of_instructions_is_that_of_the_ir() {
-    let source = include_str!("../../../lang/src/ir/mod.rs");
+    let source = include_str!("../../../ir/src/lib.rs");
     assert_eq!([variants(source, "Op"), variants(source, "Terminator")].concat(), INSTRUCTIONS);
 }
 

@@ -4,7 +4,7 @@
 use exec::Backend;
 use exec::kernel::{Kernel, KernelOptions};
 use gpu::{Device, Geometry};
-use lang::ir::Program;
+use ir::Program;
 use offload::host;
 use offload::{Offload, Whole};
 use packet::BATCH;

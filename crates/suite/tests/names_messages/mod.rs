@@ -8,7 +8,7 @@ use crate::ends::{self, ICMP, TCP, UDP, number, put, right, transport};
 use engine::PacketBench;
 use etherparse::PacketBuilder;
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use packet::VerdictKind;
 use std::collections::VecDeque;
 

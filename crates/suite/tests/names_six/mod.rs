@@ -11,7 +11,7 @@ use crate::{GATEWAY, ROUTER, SECOND, WAYPOINT, peer, program};
 use engine::{PacketBench, PacketOutcome};
 use exec::BackendKind;
 use exec::state::MAX_DUE_RUNS;
-use lang::ir::{Entry, Match, Program};
+use ir::{Entry, Match, Program};
 use lang::pipeline::{CompileOptions, compile};
 use lang::settings::{SetValue, Settings};
 use packet::VerdictKind;

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::program;
 use exec::BackendKind;
-use lang::ir::Program;
+use ir::Program;
 use std::collections::{BTreeMap, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use suite::random::SuiteRandom;

@@ -6,11 +6,11 @@ use super::program::of_model;
 use super::test::{Tested, beside, test};
 use crate::failure::Failure;
 use gateway::{OnlyIf, PolicyReview, ReviewedProgram, Takeover};
+use ir::source::{FileId, Span};
 use lang::ast::Item;
 use lang::lexer::lex;
 use lang::parser::parse;
 use lang::policy_model::PolicyModel;
-use lang::source::{FileId, Span};
 use lang::token::{Token, TokenKind};
 use policy::difference_within;
 use serde_json::{Value, json};
@@ -180,8 +180,7 @@ fn elsewhere(old: &ReviewedProgram, new: &ReviewedProgram) -> Vec<String> {
     };
     for table in new.program.tables.iter().filter(|table| !is_of_policy(new, &table.name)) {
         let before = old.program.tables.iter().find(|before| before.name == table.name);
-        let is_same =
-            |before: &lang::ir::Table| before.entries == table.entries && before.default == table.default;
+        let is_same = |before: &ir::Table| before.entries == table.entries && before.default == table.default;
         if !before.is_some_and(is_same) {
             found.push(format!("the table `{}` has other entries", table.name));
         }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use engine::ordering::fragment_order;
-use lang::ir::Program;
+use ir::Program;
 use packet::{Batch, FragmentOrder};
 use ports::{CaptureSource, Receive};
 use std::collections::{HashMap, VecDeque};

@@ -322,7 +322,7 @@ fn what_the_machine_sent_under_an_earlier_program_leaves_by_its_port() {
     let mut earlier = loaded(JUDGES, 2).generations(PORTS, 1).remove(0);
     crossings[0].prepare(&mut earlier);
     let (mut memory, mut batch) = (vec![0; 3 * 256], Batch::new());
-    for (flow, port) in [(7, 2 | lang::ir::FROM_HOST), (8, 2 | lang::ir::FROM_HOST), (9, 1)] {
+    for (flow, port) in [(7, 2 | ir::FROM_HOST), (8, 2 | ir::FROM_HOST), (9, 1)] {
         let (start, frame) = (batch.len * 256 + HEADROOM, probe(flow, 0));
         memory[start..start + frame.len()].copy_from_slice(&frame);
         batch.push(start as u64, frame.len() as u32, frame.len() as u32, port, 0);

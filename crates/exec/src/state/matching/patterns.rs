@@ -4,7 +4,7 @@ use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};
 use crate::reports::{CountedPart, EntryCount, EntryPlace};
 use crate::state::rows::{RowHit, Rows};
-use lang::ir::{self, Answer, Entry, Match};
+use ir::{Answer, Entry, Match};
 use tables::patterns::SearchPattern;
 use tables::sizes;
 

@@ -10,7 +10,7 @@ use crate::pack::{MAX_WORDS, Packing};
 use crate::state::ending::{EndingKey, EntryEnd, learn_listed};
 use crate::state::limits::LOOKS_FOR_STEP;
 use crate::state::matching::STEPS_OF_WITHDRAWAL;
-use lang::ir::{Entry, Match};
+use ir::{Entry, Match};
 use tables::exact::{Exact, Learned};
 
 impl<F: TableFamily> TableSet<F> {

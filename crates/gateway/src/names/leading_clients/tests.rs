@@ -294,7 +294,7 @@ fn an_entry_has_the_number_of_its_connection_and_a_later_one_by_the_same_ports_t
         backend.entries_part(TABLES.named, exec::EntryPlace::default(), 9).0
     };
     let key = [0xc633_6409, 1, 0xcb00_7120, 443];
-    let entry = |last: u128, number: u128| lang::ir::Entry::exact(&key, &[7, 0x0a00_0000 + last, number]);
+    let entry = |last: u128, number: u128| ir::Entry::exact(&key, &[7, 0x0a00_0000 + last, number]);
     assert_eq!(lead(earlier, 1), [entry(1, 77)]);
     let held = lead(later, 2);
     assert_eq!(held, [entry(2, u32::MAX.into())]);
@@ -312,14 +312,14 @@ fn the_program_of_a_waypoint_leads_clients_and_one_without_the_tables_is_refused
     assert!(PacketTables::of(&program, true, true).expect("it has all tables").server_names.is_some());
     let place = program.tables.iter().position(|table| table.name == "named").expect("it is there");
     let named = program.tables[place].clone();
-    let mut lacks = |what: &str, table: lang::ir::Table| {
+    let mut lacks = |what: &str, table: ir::Table| {
         program.tables[place] = table;
         let error = PacketTables::of(&program, true, true).expect_err(what);
         let wanted = "number: u16) -> (u24, ip4, u32)` with `age`";
         assert!(error.contains("`named: exact(initiator: ip4, ") && error.contains(wanted), "{error}");
         assert_eq!(PacketTables::of(&program, true, false).expect("it is not needed").server_names, None);
     };
-    lacks("it would lead a client for ever", lang::ir::Table { age: None, ..named.clone() });
+    lacks("it would lead a client for ever", ir::Table { age: None, ..named.clone() });
     let values = named.values[..2].to_vec();
-    lacks("it would lead any connection of a client", lang::ir::Table { values, ..named });
+    lacks("it would lead any connection of a client", ir::Table { values, ..named });
 }

@@ -3,7 +3,7 @@
 use super::{HeaderId, LocalId};
 use crate::ast::{BinaryOp, CastMode};
 use crate::check::types::{TableId, Type};
-use crate::source::Span;
+use ir::source::Span;
 
 /// An arm.
 #[derive(Clone, Debug)]

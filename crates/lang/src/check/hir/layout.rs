@@ -3,7 +3,7 @@
 use super::Expr;
 use crate::ast::LengthOf;
 use crate::check::types::Type;
-use crate::source::Span;
+use ir::source::Span;
 
 /// A layout with computed places.
 #[derive(Clone, Debug)]

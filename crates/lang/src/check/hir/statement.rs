@@ -2,8 +2,8 @@
 
 use super::{Arm, Expr, HeaderId, LayoutId, LocalId, StageId};
 use crate::check::types::TableId;
-use crate::ir::Match;
-use crate::source::Span;
+use ir::Match;
+use ir::source::Span;
 
 /// Statements.
 #[derive(Clone, Debug, Default)]
@@ -217,7 +217,7 @@ pub struct Made {
     /// Fields whose value is a constant plus the length of the payload: first bit, width, constant.
     pub lengths: Vec<(u32, u8, u32)>,
     /// Its checksums, without what a constant packet has already.
-    pub sums: Vec<crate::ir::Sum>,
+    pub sums: Vec<ir::Sum>,
     /// The end of the received packet follows.
     pub tail: Option<Tail>,
     /// What its headers are on the way to a checksum behind them.

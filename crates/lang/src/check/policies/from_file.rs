@@ -19,7 +19,7 @@ use crate::ast::{self, RulesFile};
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::limits::{LARGEST_POLICY, MOST_POLICY_ROWS};
-use crate::source::Span;
+use ir::source::Span;
 use policy::{
     Hook, HookPoint, MatchOrder, PacketField, Policy, PolicyRule, Remembers, RuleAction, RuleCondition,
     RulePlace, State, Values,

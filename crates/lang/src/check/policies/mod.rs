@@ -15,12 +15,12 @@ use super::Checker;
 use super::types::{TableId, Type};
 use crate::ast::{self, ColumnPresence, EntryKey, Name, RuleDecision};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Entry, Match, prefix_mask};
 use crate::limits::{
     DEEPEST_POLICY, LARGEST_POLICY, LARGEST_TABLE, MOST_POLICY_RATES, MOST_POLICY_ROUNDS, MOST_POLICY_ROWS,
 };
-use crate::source::Span;
 use conditions::{ColumnPlace, ConditionFault};
+use ir::source::Span;
+use ir::{Entry, Match, prefix_mask};
 pub(crate) use model::POINTS;
 use policy::{MAPPED, MatchOrder, Reject, Values};
 pub(crate) use rates::{limits_of, rates_of};

@@ -5,8 +5,8 @@ use super::super::types::Type;
 use super::{KeyColumn, limits_of, memories_of_limits, rated, table_of};
 use crate::ast::{self, DeclaredAction, RuleDecision};
 use crate::policy_model::{CheckedPolicy, ModelField, family};
-use crate::source::{FileId, Span};
 use crate::tree::limit_text;
+use ir::source::{FileId, Span};
 use policy::{
     AskedFamilies, Hook, HookPoint, MatchOrder, Memory, PacketField, Policy, PolicyRule, Remembers,
     RuleAction, RuleCondition, RuleGroup, RulePlace, State, Values,

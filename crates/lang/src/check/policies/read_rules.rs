@@ -6,7 +6,7 @@ use crate::ast::{Binding, FileOption, Name, RuleLimit, RulesFile, TableText};
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::rules_file::{FORMATS, RulesFileOptions, RulesFileReader, UnreadableLine};
-use crate::source::{FileId, Span};
+use ir::source::{FileId, Span};
 use policy::{LOOPBACK, Policy, RulePlace};
 
 /// The last port that an interface of a file is given before its own is known.

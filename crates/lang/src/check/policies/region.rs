@@ -1,6 +1,6 @@
 //! Sets of packets that one row of a table of rules matches: for each column a run of values, or any.
 
-use crate::ir::Match;
+use ir::Match;
 use policy::Values;
 
 /// The values of one column; `None` for any.

@@ -23,7 +23,7 @@
 use super::region::{RangeUnderMask, Region, meet};
 use super::{CheckedAction, CheckedGroup, CheckedLimit, CheckedRule, Decided};
 use crate::limits::{DEEPEST_POLICY, LARGEST_POLICY};
-use crate::source::Span;
+use ir::source::Span;
 use policy::MatchOrder;
 
 /// A rule in the list: its regions all do the same.

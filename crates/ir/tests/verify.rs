@@ -1,9 +1,9 @@
 //! The verifier: each fault is found where it is, sound programs pass, and accepted programs keep their
 //! promises on random walks.
 
-use lang::ir::read::read;
-use lang::ir::verify::{Fault, derive_manifest, verify};
-use lang::ir::*;
+use ir::read::read;
+use ir::verify::{Fault, derive_manifest, verify};
+use ir::*;
 
 /// Declarations that most cases use.
 const DECLARATIONS: &str = r#"program "case"
@@ -37,7 +37,7 @@ fn program_of(packet: &str) -> Program {
 /// The faults of a program with their places as `f0 b1 2`.
 fn faults(program: &Program) -> Vec<(String, Fault)> {
     let errors = verify(program).err().unwrap_or_default();
-    let place = |error: &lang::ir::verify::VerifyError| {
+    let place = |error: &ir::verify::VerifyError| {
         let block = error.place.block.map(|block| format!(" {block}")).unwrap_or_default();
         let step = error.place.instruction.map(|step| format!(" {step}")).unwrap_or_default();
         error.place.function.map(|function| format!("f{function}{block}{step}")).unwrap_or_default()
@@ -527,7 +527,7 @@ fn large_programs_take_little_time() {
     let start = std::time::Instant::now();
     assert_eq!(faults(&program), []);
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
-    assert!(lang::ir::cost::cost(&program).functions[0].bound.bytes_touched >= 2 * (u64::from(count) - 2));
+    assert!(lang::cost::cost(&program).functions[0].bound.bytes_touched >= 2 * (u64::from(count) - 2));
 }
 
 /// A small generator of repeatable random numbers (Steele, Lea, Flood: SplitMix, 2014).

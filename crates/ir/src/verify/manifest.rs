@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ir::*;
+use crate::*;
 
 /// The smallest manifest that covers a program. Reads of payload other than an appended tail cannot be told
 /// from header reads here; the compiler adds them. Indexes that do not exist are passed over.

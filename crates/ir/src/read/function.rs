@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tokens::{Token, Tokens};
 use super::{IrReadError, kind, span};
-use crate::ir::*;
+use crate::*;
 
 /// Widths by value, as they turn up where values are made.
 type Widths = BTreeMap<u32, u8>;

@@ -1,9 +1,9 @@
 //! The text of programs: every program survives printing and reading, and no text makes the reader panic.
 
-use lang::ir::print::print;
-use lang::ir::read::read;
-use lang::ir::*;
-use lang::source::{FileId, Span};
+use ir::print::print;
+use ir::read::read;
+use ir::source::{FileId, Span};
+use ir::*;
 
 /// Makes programs that need not be valid, only writable: every field takes every shape.
 struct Maker(u64);
@@ -420,10 +420,10 @@ fn programs_survive_print_and_read() {
 fn no_program_makes_the_passes_panic() {
     for seed in 0..3000 {
         let program = Maker(seed).program();
-        assert!(lang::ir::verify::verify(&program).is_err(), "seed {seed} should not be valid by chance");
-        let report = lang::ir::cost::cost(&program).to_string() + &lang::ir::graph::graph(&program);
+        assert!(ir::verify::verify(&program).is_err(), "seed {seed} should not be valid by chance");
+        let report = lang::cost::cost(&program).to_string() + &lang::graph::graph(&program);
         assert!(!report.is_empty());
-        assert!(lang::ir::graph::dot(&program).starts_with("digraph"));
+        assert!(lang::graph::dot(&program).starts_with("digraph"));
     }
 }
 

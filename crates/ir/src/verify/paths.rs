@@ -6,7 +6,7 @@
 //! which a path over higher numbers leads to it; one pass up and one pass down turn semidominators into
 //! immediate dominators. With path compression it takes O(edges × log blocks), whatever the graph.
 
-use crate::ir::Function;
+use crate::Function;
 
 /// Stands for "none" where blocks are numbered.
 const NONE: usize = usize::MAX;

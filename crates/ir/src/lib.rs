@@ -10,19 +10,18 @@
 //! [`Terminator::Fuel`]. The verifier (`verify`) checks both rules, and back ends rely on them.
 
 pub mod checksum;
-pub mod cost;
 pub mod footprint;
 pub mod fragment_order;
 pub mod frame;
-pub mod graph;
+pub mod limits;
 mod memory;
 mod operands;
 pub mod print;
 pub mod read;
 pub mod replace;
+pub mod source;
 pub mod steering;
 mod table;
-pub mod unreachable;
 pub mod verify;
 
 pub use memory::{Group, GroupMember, KeyPart, Meter, Pool, Rates, Register};

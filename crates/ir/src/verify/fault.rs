@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::ir::{BlockId, Value};
 use crate::limits::{LARGEST_CAP, LARGEST_FRAME, MOST_ARGUMENTS, MOST_HOLES};
+use crate::{BlockId, Value};
 
 /// A fault and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! `tables` crate subtracts them. A prefix is hidden if longer ones cover all of it: halve it until one is
 //! met or none is left. A pattern never answers first if another one lies inside it and ends before.
 
-use super::{Answer, BytePattern, Column, ColumnKind, Entry, Match, TableKind};
+use ir::{Answer, BytePattern, Column, ColumnKind, Entry, Match, TableKind};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tables::rules::{HygieneKind, Rule, RulesSpec, hygiene};
@@ -257,7 +257,7 @@ impl Inside {
 #[cfg(test)]
 mod tests {
     use super::beaten;
-    use crate::ir::BytePattern;
+    use ir::BytePattern;
 
     fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
         move |below| {

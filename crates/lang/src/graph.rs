@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write;
 
-use super::*;
+use ir::*;
 
 /// The graph as text for a terminal: for each stage where it can go, which tables it reads and writes, which
 /// headers it decodes.

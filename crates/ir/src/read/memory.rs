@@ -2,7 +2,7 @@
 
 use super::tokens::{Token, Tokens};
 use super::{IrReadError, column};
-use crate::ir::*;
+use crate::*;
 
 /// Reads a declaration behind its word: `meter`, `register`, `pool` or `group`.
 pub(super) fn declaration(

@@ -245,7 +245,7 @@ fn each_use(function: &Function, mut visit: impl FnMut(Value, usize, Step)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::read::read;
+    use crate::read::read;
 
     fn alive(packet: &str) -> u64 {
         let program = read(&format!(

@@ -10,8 +10,8 @@ use crate::limits::LONGEST_PACKET;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use super::footprint::{MemoryUse, footprint, total, total_of};
-use super::*;
+use ir::footprint::{MemoryUse, footprint, total, total_of};
+use ir::*;
 
 /// Upper bounds for a verified program. A figure of [`u64::MAX`] means "no bound known".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
