@@ -29,6 +29,9 @@ pub fn enter(role: Role, without: &[Layer]) -> Result<Entered, Missing> {
         namespaces::is_own(layer, outside.as_deref())?;
     }
     sys::fix_allocators();
+    if wanted(Layer::UserNamespace) {
+        namespaces::no_further_users()?;
+    }
     if wanted(Layer::MountNamespace) {
         empty_root::put()?;
     }

@@ -43,6 +43,12 @@ pub(super) fn is_own(layer: Layer, outside: Option<&str>) -> Result<(), Missing>
     Ok(())
 }
 
+/// Lets nobody make a user namespace below this one: he would have all capabilities in it (namespaces(7)).
+pub(super) fn no_further_users() -> Result<(), Missing> {
+    const PLACE: &str = "/proc/sys/user/max_user_namespaces";
+    fs::write(PLACE, "0").map_err(|error| Missing::new(Layer::UserNamespace, format!("{PLACE}: {error}")))
+}
+
 /// The name of a namespace, such as `net:[4026531840]`.
 fn this_one(whose: &str, layer: Layer, file: &str) -> Result<String, Missing> {
     let place = format!("/proc/{whose}/ns/{file}");

@@ -1,0 +1,138 @@
+//! A process that confines itself as a core and then does one thing: an action that it must be refused, or
+//! its work.
+//!
+//! `forbidden core|plain [LAYER,LAYER…] OUTSIDER ACTION` confines itself but for these layers, or not at all,
+//! and does the action; OUTSIDER is the number of a process of the machine. It writes `ready` to standard
+//! output before the action and `done`, `reached ERROR` or `failed ERROR` after it. `forbidden list` prints
+//! the names and numbers of actions, `forbidden work COUNT` answers COUNT frames that come by descriptor 3,
+//! `forbidden queue` makes the message queue that an action opens, and `forbidden no-queue NUMBER` removes
+//! it.
+
+#![cfg_attr(not(target_os = "linux"), allow(unused))]
+#![deny(unsafe_code)]
+
+#[cfg(target_os = "linux")]
+mod actions;
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod ground;
+#[cfg(target_os = "linux")]
+mod work;
+
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    eprintln!("only Linux has layers of confinement");
+}
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    match run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("forbidden: {why}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["say"] => println!("done"),
+        ["say-user"] => println!("{}", rustix::process::geteuid().as_raw()),
+        ["core-with-thread"] => {
+            let _waits = std::thread::spawn(std::thread::park);
+            confinement::lock(confinement::Role::Core, &[])?;
+        }
+        ["name-trial", without] => name_trial(without)?,
+        ["list"] => {
+            for action in actions::ACTIONS {
+                println!("{} {}", action.name, action.call);
+            }
+        }
+        ["queue"] => println!("{}", calls::make_queue()?),
+        ["no-queue", number] => calls::remove_queue(number.parse()?)?,
+        ["work", count] => match work::work(count.parse()?)? {},
+        [mode @ ("core" | "plain"), without, outsider, name] => {
+            let without = layers(without)?;
+            if *mode == "plain" {
+                calls::hide()?;
+            }
+            let ground = ground::Ground::new(outsider.parse()?)?;
+            let act = choose(name, &ground)?;
+            if *mode == "core" {
+                confinement::lock(confinement::Role::Core, &without)?;
+            }
+            println!("ready");
+            println!("{}", act());
+        }
+        _ => return Err("it is started by tests of this crate; see the head of its source".into()),
+    }
+    Ok(())
+}
+
+/// Names the host from a process that has all layers but these, and writes by which name this process knows
+/// it.
+#[cfg(target_os = "linux")]
+fn name_trial(without: &str) -> Result<(), Box<dyn std::error::Error>> {
+    use std::os::fd::AsFd;
+    calls::hide()?;
+    let program = std::fs::File::open("/proc/self/exe")?;
+    let (output, errors) = (std::io::stdout(), std::io::stderr());
+    let arguments = ["forbidden", "core", without, "1", "name-host"].map(Into::into);
+    let start = confinement::SeparateStart {
+        program: program.as_fd(),
+        arguments: &arguments,
+        error_output: errors.as_fd(),
+        descriptors: &[(output.as_fd(), 1)],
+    };
+    let end = confinement::separate(&start, confinement::Role::Core, &layers(without)?)?.wait()?;
+    println!("{end:?} {}", rustix::system::uname().nodename().to_string_lossy());
+    Ok(())
+}
+
+/// Reads names of layers with commas between them.
+#[cfg(target_os = "linux")]
+fn layers(names: &str) -> Result<Vec<confinement::Layer>, confinement::UnknownLayer> {
+    names.split(',').filter(|name| !name.is_empty()).map(str::parse).collect()
+}
+
+/// Makes an action ready, so that doing it is its call and nothing else.
+#[cfg(target_os = "linux")]
+fn choose(name: &str, ground: &ground::Ground) -> Result<Box<dyn FnOnce() -> String>, String> {
+    match name {
+        #[cfg(target_arch = "x86_64")]
+        "32-bit-call" => return Ok(Box::new(|| told(calls::make_32_bit(), &[]))),
+        "be-traced" => return Ok(Box::new(|| told(calls::be_traced(), &[]))),
+        "execute-descriptor" => {
+            let arguments = ground.words(&[ground.text("forbidden"), ground.text("say-user"), 0]);
+            let (empty, none) = (ground.text(""), ground.words(&[0]));
+            let call = [3, empty, arguments, none, libc::AT_EMPTY_PATH as u64, 0];
+            return Ok(Box::new(move || told(calls::make(libc::SYS_execveat, call), &[])));
+        }
+        _ => {}
+    }
+    let action = actions::ACTIONS.iter().find(|action| action.name == name);
+    let action = action.ok_or_else(|| format!("there is no action `{name}`"))?;
+    let arguments = (action.arguments)(ground);
+    Ok(Box::new(move || {
+        let result = calls::make(action.call, arguments);
+        if action.splits && result == Ok(0) {
+            calls::end(0);
+        }
+        told(result, action.reached)
+    }))
+}
+
+/// What is written of an answer of Linux.
+#[cfg(target_os = "linux")]
+fn told(result: Result<i64, i32>, reached: &[i32]) -> String {
+    match result {
+        Ok(_) => "done".to_owned(),
+        Err(error) if reached.contains(&error) => format!("reached {error}"),
+        Err(error) => format!("failed {error}"),
+    }
+}
