@@ -1,6 +1,6 @@
 //! What this machine offers: each layer is really tried, in a process of its own.
 
-use super::namespaces::NAMESPACES;
+use super::namespaces::{self, NAMESPACES};
 use super::{empty_root, filter, limits, rights, sys};
 use crate::{Layer, Missing, Role};
 use std::fs;
@@ -45,11 +45,10 @@ fn try_one(layer: Layer, users: bool) -> Result<(), String> {
             Layer::NonDumpable => rights::not_dumpable(),
             Layer::Limits => limits::apply(Role::Core),
             Layer::Seccomp => filter::apply(Role::Core),
-            Layer::UserNamespace
-            | Layer::NetworkNamespace
-            | Layer::IpcNamespace
-            | Layer::PidNamespace
-            | Layer::UtsNamespace => Ok(()),
+            Layer::UserNamespace => namespaces::no_further_users(),
+            Layer::NetworkNamespace | Layer::IpcNamespace | Layer::PidNamespace | Layer::UtsNamespace => {
+                Ok(())
+            }
         };
         result.map_err(|missing| missing.why)
     });

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// A type of Ethernet frames that nothing but this test sends (IEEE 802, local experiments).
@@ -183,6 +184,24 @@ fn where_a_namespace_cannot_be_had_nothing_is_started_and_its_layer_is_named() {
     let errors = String::from_utf8(trial.stderr).unwrap();
     assert!(errors.starts_with("forbidden: the layer `user-namespace` is missing: unshare: "), "{errors}");
     assert_eq!(trial.stdout, b"");
+}
+
+#[test]
+fn a_user_without_rights_can_confine_a_core_too() {
+    if !can_run("a_user_without_rights_can_confine_a_core_too") {
+        return;
+    }
+    let apart = |without| {
+        let mut user = Command::new(PROGRAM);
+        let done = user.args(["apart", without, "bind"]).uid(1000).gid(1000).output().unwrap();
+        String::from_utf8(done.stdout).unwrap() + &String::from_utf8(done.stderr).unwrap()
+    };
+    let refused = apart("");
+    assert!(refused.starts_with("ready\nSignalled(31) "), "{refused}");
+    let told = format!("\nconfinement: refused system call {}\n", libc::SYS_bind);
+    assert!(refused.ends_with(&told), "{refused}");
+    let free = apart("seccomp,landlock");
+    assert!(free.starts_with("ready\ndone\nExited(0) "), "{free}");
 }
 
 #[test]

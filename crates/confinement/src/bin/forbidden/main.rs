@@ -6,7 +6,9 @@
 //! output before the action and `done`, `reached ERROR` or `failed ERROR` after it. `forbidden list` prints
 //! the names and numbers of actions, `forbidden work COUNT` answers COUNT frames that come by descriptor 3,
 //! `forbidden queue` makes the message queue that an action opens, and `forbidden no-queue NUMBER` removes
-//! it.
+//! it. `forbidden apart LAYERS ACTION` does an action in a confined process that it starts itself, and writes
+//! how it ended and the name of the host; `forbidden name-trial LAYERS` lets this action name the host, in a
+//! place where nobody else sees it.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![deny(unsafe_code)]
@@ -47,7 +49,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             let _waits = std::thread::spawn(std::thread::park);
             confinement::lock(confinement::Role::Core, &[])?;
         }
-        ["name-trial", without] => name_trial(without)?,
+        ["name-trial", without] => {
+            calls::hide()?;
+            apart(without, "name-host")?;
+        }
+        ["apart", without, action] => apart(without, action)?,
         ["list"] => {
             for action in actions::ACTIONS {
                 println!("{} {}", action.name, action.call);
@@ -74,15 +80,14 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Names the host from a process that has all layers but these, and writes by which name this process knows
-/// it.
+/// Does an action in a process of its own that has all layers but these, and writes how it ended and by which
+/// name this process knows the host then.
 #[cfg(target_os = "linux")]
-fn name_trial(without: &str) -> Result<(), Box<dyn std::error::Error>> {
+fn apart(without: &str, action: &str) -> Result<(), Box<dyn std::error::Error>> {
     use std::os::fd::AsFd;
-    calls::hide()?;
     let program = std::fs::File::open("/proc/self/exe")?;
     let (output, errors) = (std::io::stdout(), std::io::stderr());
-    let arguments = ["forbidden", "core", without, "1", "name-host"].map(Into::into);
+    let arguments = ["forbidden", "core", without, "1", action].map(Into::into);
     let start = confinement::SeparateStart {
         program: program.as_fd(),
         arguments: &arguments,
