@@ -76,6 +76,10 @@ impl Entered {
     /// # Errors As with [`enter`].
     pub fn lock(self) -> Result<Locked, Missing> {
         let wanted = |layer: &Layer| !self.without.contains(layer);
+        if self.role.most_threads() > 0 {
+            // With its first thread the C library makes calls that it makes once.
+            let _ = std::thread::spawn(|| {}).join();
+        }
         if wanted(&Layer::Limits) {
             limits::check_error_output()?;
             limits::apply(self.role)?;

@@ -98,9 +98,14 @@ pub(crate) fn confined(without: &[Layer], outsider: u32, action: &str) -> Told {
     start(&["core", &names, &outsider.to_string(), action], without, &[])
 }
 
+/// Does an action in a process of a role that has all its layers.
+pub(crate) fn locked(role: Role, action: &str) -> Told {
+    Running::begin(role, &[role.name(), "", "1", action], &[], &[]).finish()
+}
+
 /// Starts the program apart, with some descriptors, and waits for its end.
 pub(crate) fn start(arguments: &[&str], without: &[Layer], descriptors: &[(BorrowedFd<'_>, RawFd)]) -> Told {
-    Running::begin(arguments, without, descriptors).finish()
+    Running::begin(Role::Core, arguments, without, descriptors).finish()
 }
 
 /// A program that runs apart.
@@ -113,6 +118,7 @@ pub(crate) struct Running {
 impl Running {
     /// Starts it.
     pub(crate) fn begin(
+        role: Role,
         arguments: &[&str],
         without: &[Layer],
         descriptors: &[(BorrowedFd<'_>, RawFd)],
@@ -128,7 +134,7 @@ impl Running {
             error_output: errors_away.as_fd(),
             descriptors: &descriptors,
         };
-        Self { child: separate(&start, Role::Core, without).unwrap(), output, errors }
+        Self { child: separate(&start, role, without).unwrap(), output, errors }
     }
 
     /// Waits for its end.

@@ -1,7 +1,7 @@
 //! What a confined process can no longer do, and what each layer is for.
 
-use crate::process::{PROGRAM, Queue, actions, can_run, confined, plain, start};
-use confinement::Layer;
+use crate::process::{PROGRAM, Queue, actions, can_run, confined, locked, plain, start};
+use confinement::{Layer, Role};
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
@@ -132,4 +132,47 @@ fn a_program_gives_no_rights_if_none_are_to_come() {
     let others = [Layer::Seccomp, Layer::Landlock, Layer::MountNamespace, Layer::UserNamespace];
     assert_eq!(user(&others), "ready\n65534\n");
     assert_eq!(user(&[&others[..], &[Layer::NoNewPrivileges]].concat()), "ready\n0\n");
+}
+
+/// What processes can do once they have all layers of their role: the action, and what comes of it in each.
+const BY_ROLE: [(&str, [Comes; 3]); 10] = [
+    ("make-thread", [Comes::End, Comes::End, Comes::Done]),
+    ("socket-netlink", [Comes::End, Comes::End, Comes::Done]),
+    ("socket-ipv4", [Comes::End, Comes::End, Comes::End]),
+    ("fork", [Comes::End, Comes::End, Comes::End]),
+    ("fork-by-clone3", [Comes::End, Comes::End, Comes::Unknown]),
+    ("map-executable", [Comes::End, Comes::End, Comes::End]),
+    ("be-dumpable", [Comes::End, Comes::End, Comes::End]),
+    ("type-at-terminal", [Comes::End, Comes::End, Comes::End]),
+    ("set-socket-option", [Comes::End, Comes::End, Comes::End]),
+    ("open-to-read", [Comes::End, Comes::End, Comes::End]),
+];
+
+/// What comes of an action.
+#[derive(Clone, Copy, Debug)]
+enum Comes {
+    /// The process is ended by the list of its calls.
+    End,
+    /// It is done.
+    Done,
+    /// It is answered as by a Linux that does not know it.
+    Unknown,
+}
+
+#[test]
+fn each_role_can_do_what_its_list_says_and_no_more() {
+    if !can_run("each_role_can_do_what_its_list_says_and_no_more") {
+        return;
+    }
+    for (action, each) in BY_ROLE {
+        for (role, comes) in Role::ALL.into_iter().zip(each) {
+            let told = locked(role, action);
+            let right = match comes {
+                Comes::End => told.killed(),
+                Comes::Done => told.output == "ready\ndone\n",
+                Comes::Unknown => told.output == format!("ready\nfailed {}\n", libc::ENOSYS),
+            };
+            assert!(right, "{action} in {}, {comes:?}: {told:?}", role.name());
+        }
+    }
 }

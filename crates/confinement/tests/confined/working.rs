@@ -2,7 +2,7 @@
 //! confined by half.
 
 use crate::process::{PROGRAM, Running, can_run, start};
-use confinement::{Layer, ProcessEnd};
+use confinement::{Layer, ProcessEnd, Role};
 use ports::live::sys::{bind_packet, interface_index, packet_socket, set_number};
 use rig::Namespace;
 use std::fs::{self, File};
@@ -51,7 +51,7 @@ fn a_core_answers_frames_of_an_interface_that_it_was_handed_and_can_be_seen_to_h
     there.links().unwrap().up("test0").unwrap();
     let handed = frames_at(&here, "core0");
     let mut peer = File::from(frames_at(&there, "test0"));
-    let running = Running::begin(&["work", &COUNT.to_string()], &[], &[(handed.as_fd(), 3)]);
+    let running = Running::begin(Role::Core, &["work", &COUNT.to_string()], &[], &[(handed.as_fd(), 3)]);
     drop(handed);
     let process = running.child.id();
     for number in 0..COUNT {
@@ -116,7 +116,7 @@ fn a_core_answers_messages_of_a_pair_of_sockets() {
         return;
     }
     let (ours, theirs) = UnixDatagram::pair().unwrap();
-    let running = Running::begin(&["work", "3"], &[], &[(theirs.as_fd(), 3)]);
+    let running = Running::begin(Role::Core, &["work", "3"], &[], &[(theirs.as_fd(), 3)]);
     for length in [1, 1000, 1] {
         ours.send(&vec![7; length]).unwrap();
         let mut answer = [0; 2048];
@@ -210,7 +210,7 @@ fn a_child_that_is_dropped_is_ended() {
         return;
     }
     let (_ours, theirs) = UnixDatagram::pair().unwrap();
-    let running = Running::begin(&["work", "1"], &[], &[(theirs.as_fd(), 3)]);
+    let running = Running::begin(Role::Core, &["work", "1"], &[], &[(theirs.as_fd(), 3)]);
     let process = running.child.id();
     assert!(fs::exists(format!("/proc/{process}")).unwrap());
     drop(running);

@@ -1,7 +1,7 @@
-//! A process that confines itself as a core and then does one thing: an action that it must be refused, or
-//! its work.
+//! A process that confines itself as a core, or another process, and then does one thing: an action that it
+//! must be refused, or its work.
 //!
-//! `forbidden core|plain [LAYER,LAYER…] OUTSIDER ACTION` confines itself but for these layers, or not at all,
+//! `forbidden ROLE|plain [LAYER,LAYER…] OUTSIDER ACTION` confines itself but for these layers, or not at all,
 //! and does the action; OUTSIDER is the number of a process of the machine. It writes `ready` to standard
 //! output before the action and `done`, `reached ERROR` or `failed ERROR` after it. `forbidden list` prints
 //! the names and numbers of actions, `forbidden work COUNT` answers COUNT frames that come by descriptor 3,
@@ -62,15 +62,18 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         ["queue"] => println!("{}", calls::make_queue()?),
         ["no-queue", number] => calls::remove_queue(number.parse()?)?,
         ["work", count] => match work::work(count.parse()?)? {},
-        [mode @ ("core" | "plain"), without, outsider, name] => {
+        [mode, without, outsider, name] => {
             let without = layers(without)?;
-            if *mode == "plain" {
-                calls::hide()?;
+            let role = confinement::Role::ALL.into_iter().find(|role| role.name() == *mode);
+            match (role, *mode) {
+                (None, "plain") => calls::hide()?,
+                (None, _) => return Err(format!("there is no role `{mode}`").into()),
+                (Some(_), _) => {}
             }
             let ground = ground::Ground::new(outsider.parse()?)?;
             let act = choose(name, &ground)?;
-            if *mode == "core" {
-                confinement::lock(confinement::Role::Core, &without)?;
+            if let Some(role) = role {
+                confinement::lock(role, &without)?;
             }
             println!("ready");
             println!("{}", act());
@@ -111,6 +114,7 @@ fn choose(name: &str, ground: &ground::Ground) -> Result<Box<dyn FnOnce() -> Str
     match name {
         #[cfg(target_arch = "x86_64")]
         "32-bit-call" => return Ok(Box::new(|| told(calls::make_32_bit(), &[]))),
+        "make-thread" => return Ok(Box::new(make_thread)),
         "be-traced" => return Ok(Box::new(|| told(calls::be_traced(), &[]))),
         "execute-descriptor" => {
             let arguments = ground.words(&[ground.text("forbidden"), ground.text("say-user"), 0]);
@@ -130,6 +134,14 @@ fn choose(name: &str, ground: &ground::Ground) -> Result<Box<dyn FnOnce() -> Str
         }
         told(result, action.reached)
     }))
+}
+
+/// Makes a thread that makes some memory and ends.
+#[cfg(target_os = "linux")]
+fn make_thread() -> String {
+    let thread = std::thread::Builder::new().name("forbidden".to_owned());
+    let length = thread.spawn(|| vec![1u8; 1 << 20].len()).map(std::thread::JoinHandle::join);
+    if matches!(length, Ok(Ok(1_048_576))) { "done".to_owned() } else { "failed".to_owned() }
 }
 
 /// What is written of an answer of Linux.
