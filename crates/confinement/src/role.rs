@@ -28,6 +28,16 @@ impl Role {
         }
     }
 
+    /// The name under which the process is listed.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn title(self) -> &'static std::ffi::CStr {
+        match self {
+            Self::Core => c"ravelin-core",
+            Self::Compile => c"ravelin-compile",
+            Self::Control => c"ravelin-control",
+        }
+    }
+
     /// Its layers, in the order in which they are applied.
     pub fn layers(self) -> impl Iterator<Item = Layer> {
         // Routes and neighbours are those of the machine's network. In a user namespace of its own, the
@@ -36,6 +46,7 @@ impl Role {
     }
 
     /// How many descriptors it may open or be handed after it is locked.
+    #[cfg(target_os = "linux")]
     pub(crate) fn more_descriptors(self) -> u64 {
         match self {
             // A port that comes again, and the descriptors of a successor.
@@ -47,6 +58,7 @@ impl Role {
 
     /// How many processes and threads its user may have in its namespace after it is locked; 0 if it makes
     /// none.
+    #[cfg(target_os = "linux")]
     pub(crate) fn most_threads(self) -> u64 {
         match self {
             Self::Core | Self::Compile => 0,

@@ -28,6 +28,8 @@ pub fn enter(role: Role, without: &[Layer]) -> Result<Entered, Missing> {
     for layer in role.layers().filter(|&layer| wanted(layer)) {
         namespaces::is_own(layer, outside.as_deref())?;
     }
+    // A program that is executed by a descriptor would be listed under the number of this.
+    let _ = rustix::thread::set_name(role.title());
     sys::fix_allocators();
     if wanted(Layer::UserNamespace) {
         namespaces::no_further_users()?;

@@ -67,6 +67,7 @@ pub(super) fn begin(beginning: &Beginning<'_>) -> io::Result<(i32, OwnedFd)> {
         exit_signal: libc::SIGCHLD as u64,
         ..CloneArguments::default()
     };
+    let mask = every_signal_blocked()?;
     // SAFETY: the structure has the size that is passed, and it and `process` live throughout the call.
     // Without CLONE_VM the new process has memory of its own, as after fork(2); it makes only system calls,
     // on what was made before, until it ends or its program begins.
@@ -82,11 +83,28 @@ pub(super) fn begin(beginning: &Beginning<'_>) -> io::Result<(i32, OwnedFd)> {
             libc::_exit(127)
         }
     }
+    let error = io::Error::last_os_error();
+    // SAFETY: a mask that lives; the old one is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, ptr::null_mut()) };
     if number < 0 {
-        return Err(io::Error::last_os_error());
+        return Err(error);
     }
     // SAFETY: Linux has just opened it, for this process alone.
     Ok((number as i32, unsafe { OwnedFd::from_raw_fd(process) }))
+}
+
+/// Lets no signal come to this thread, and so to the copy that it makes; returns what was blocked before.
+fn every_signal_blocked() -> io::Result<libc::sigset_t> {
+    // SAFETY: zeros are a valid value of this plain structure; both live throughout the calls.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) {
+            0 => Ok(before),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
 }
 
 /// What the new process does. Returns what it had not done yet when a call failed.
@@ -127,10 +145,14 @@ fn follow(
         if libc::poll(&raw mut gone, 1, 0) != 0 {
             libc::_exit(127);
         }
+        // A handler of this process has no business in the new one. Numbers that the C library keeps for
+        // itself it refuses.
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
     }
     // SAFETY: takes numbers only.
     if unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) } != 0 {
@@ -256,7 +278,7 @@ extern "C" fn refused(_signal: libc::c_int, about: *mut libc::siginfo_t, _contex
         call: libc::c_int,
     }
     // SAFETY: Linux calls this for SIGSYS alone, with a structure that begins so.
-    let mut number = unsafe { (*about.cast::<RefusedCall>()).call }.unsigned_abs();
+    let mut number = unsafe { (*about.cast::<RefusedCall>()).call } as u32;
     let mut digits = [b'\n'; 11];
     let mut first = digits.len() - 1;
     loop {

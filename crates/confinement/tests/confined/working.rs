@@ -73,6 +73,7 @@ fn a_core_answers_frames_of_an_interface_that_it_was_handed_and_can_be_seen_to_h
         assert_eq!(status(process, "Uid"), "65534 65534 65534 65534");
         assert_eq!(status(process, "Gid"), "65534 65534 65534 65534");
         assert_eq!(status(process, "Groups"), "");
+        assert_eq!(status(process, "Name"), "ravelin-core");
         assert_eq!(status(process, "NoNewPrivs"), "1");
         assert_eq!(status(process, "Seccomp"), "2");
         assert_eq!(status(process, "Threads"), "2");
