@@ -19,7 +19,8 @@ pub struct Entered {
 /// The calls of the C library that look into files (names of hosts and users, time zones, character sets, the
 /// number of processors) fail from here on. What they are to find has to be asked before.
 ///
-/// # Errors A layer of the role cannot be had and is not in `without`. What was applied until then stays: the
+/// # Errors
+/// A layer of the role cannot be had and is not in `without`. What was applied until then stays: the
 /// process should end.
 pub fn enter(role: Role, without: &[Layer]) -> Result<Entered, Missing> {
     let wanted = |layer| role.layers().any(|has| has == layer) && !without.contains(&layer);
@@ -75,7 +76,8 @@ impl Entered {
     /// [`Role::calls`] ends the process by SIGSYS, after a line on the error output with the number of the
     /// call.
     ///
-    /// # Errors As with [`enter`].
+    /// # Errors
+    /// As with [`enter`].
     pub fn lock(self) -> Result<Locked, Missing> {
         let wanted = |layer: &Layer| !self.without.contains(layer);
         if self.role.most_threads() > 0 {

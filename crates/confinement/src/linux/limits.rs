@@ -4,17 +4,14 @@ use super::sys;
 use crate::{Layer, Missing, Role};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The most descriptors that a process may have when it is confined, beside those that its role may add.
-const MOST_DESCRIPTORS: u32 = 4096;
+/// How many numbers of descriptors are looked at, at most.
+const MOST_DESCRIPTORS: u32 = 65_536;
 
 /// Limits the process to what it has and its role may add.
 pub(super) fn apply(role: Role) -> Result<(), Missing> {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let descriptors = u32::try_from(descriptors).unwrap_or(u32::MAX);
-    let open = sys::descriptors_end(descriptors.min(MOST_DESCRIPTORS * 16));
-    if open > MOST_DESCRIPTORS {
-        return Err(missing(format!("{open} descriptors are open, at most {MOST_DESCRIPTORS} may be")));
-    }
+    let open = sys::descriptors_end(descriptors.min(MOST_DESCRIPTORS));
     let limits = [
         (Resource::Nofile, "NOFILE", u64::from(open) + role.more_descriptors()),
         (Resource::Nproc, "NPROC", role.most_threads()),

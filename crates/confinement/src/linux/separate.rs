@@ -85,7 +85,8 @@ impl ProcessEnd {
 /// It may be called by a process with several threads. The new process is killed when the thread that calls
 /// ends.
 ///
-/// # Errors A namespace cannot be had, or the program cannot be executed. No process is left then.
+/// # Errors
+/// A namespace cannot be had, or the program cannot be executed. No process is left then.
 pub fn separate(
     start: &SeparateStart<'_>,
     role: Role,
@@ -98,9 +99,9 @@ pub fn separate(
     let own_user = wanted.iter().any(|(layer, ..)| *layer == Layer::UserNamespace);
     let root = rustix::process::geteuid().is_root();
 
-    let (mut failure, failure_away) = io::pipe().map_err(SeparateError::failed("pipe"))?;
-    let (go_away, mut go) = io::pipe().map_err(SeparateError::failed("pipe"))?;
-    let prepared = Prepared::new(start, go_away.into(), failure_away.into())?;
+    let (mut failure, failure_writer) = io::pipe().map_err(SeparateError::failed("pipe"))?;
+    let (go, mut go_writer) = io::pipe().map_err(SeparateError::failed("pipe"))?;
+    let prepared = Prepared::new(start, go.into(), failure_writer.into())?;
     let began = sys::begin(&Beginning {
         namespaces: wanted.iter().fold(0, |flags, (_, flag, _)| flags | flag),
         program: &prepared.program,
@@ -108,7 +109,7 @@ pub fn separate(
         environment: &prepared.environment,
         descriptors: &prepared.descriptors,
         go: &prepared.go,
-        go_away: go.as_raw_fd(),
+        go_writer: go_writer.as_raw_fd(),
         failure: &prepared.failure,
         becomes_root: own_user,
         leaves_groups: root,
@@ -120,7 +121,7 @@ pub fn separate(
     if own_user {
         name_user(number, root)?;
     }
-    go.write_all(&[1]).map_err(SeparateError::failed("the process that was started"))?;
+    go_writer.write_all(&[1]).map_err(SeparateError::failed("the process that was started"))?;
     let mut told = Vec::new();
     failure.read_to_end(&mut told).map_err(SeparateError::failed("the process that was started"))?;
     match told.as_slice() {

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
@@ -21,8 +21,8 @@ pub(super) struct Beginning<'a> {
     pub(super) descriptors: &'a [(OwnedFd, RawFd)],
     /// Gives one byte once the new process may go on, and ends if it may not.
     pub(super) go: &'a OwnedFd,
-    /// The other end of `go`, of which the new process has a copy that it closes.
-    pub(super) go_away: RawFd,
+    /// The end of `go` that gives it. The new process closes its copy.
+    pub(super) go_writer: RawFd,
     /// Gets what failed; nothing if the program began.
     pub(super) failure: &'a OwnedFd,
     /// Whether it becomes user 0 of its namespace, and whether it can give up its groups there.
@@ -116,7 +116,7 @@ fn follow(
     let mut byte = 0u8;
     // SAFETY: takes numbers, and a byte that lives.
     unsafe {
-        libc::close(beginning.go_away);
+        libc::close(beginning.go_writer);
         if libc::read(beginning.go.as_raw_fd(), (&raw mut byte).cast(), 1) != 1 {
             libc::_exit(127);
         }
@@ -264,7 +264,7 @@ pub(super) fn tell_refused_calls() -> io::Result<()> {
 }
 
 /// The beginning of what is told of a refused call; its number follows.
-pub(super) const REFUSED: &CStr = c"confinement: refused system call ";
+const REFUSED: &[u8; 33] = b"confinement: refused system call ";
 
 /// Tells the number of a refused call and ends the process by the same signal.
 extern "C" fn refused(_signal: libc::c_int, about: *mut libc::siginfo_t, _context: *mut libc::c_void) {
@@ -279,22 +279,29 @@ extern "C" fn refused(_signal: libc::c_int, about: *mut libc::siginfo_t, _contex
     }
     // SAFETY: Linux calls this for SIGSYS alone, with a structure that begins so.
     let mut number = unsafe { (*about.cast::<RefusedCall>()).call } as u32;
-    let mut digits = [b'\n'; 11];
-    let mut first = digits.len() - 1;
+    // The number, written from its end, of at most ten digits.
+    let mut line = [b'\n'; REFUSED.len() + 11];
+    let mut digits = line.len() - 1;
     loop {
-        first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
+        digits -= 1;
+        line[digits] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
             break;
         }
     }
-    let begin = REFUSED.to_bytes();
-    // SAFETY: bytes that live. The signal is blocked while this runs, so the last call, which no role has,
-    // ends the process by it at once (seccomp(2)); if it did not, the one after it would.
+    let begin = digits - REFUSED.len();
+    line[begin..digits].copy_from_slice(REFUSED);
+    let line = &line[begin..];
+    let mut output = libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: bytes and structures that live. A full pipe is not waited for. The signal is blocked while this
+    // runs, so the last call but one, which no role has, ends the process by it at once (seccomp(2)); if it
+    // did not, the last one would.
     unsafe {
-        libc::write(libc::STDERR_FILENO, begin.as_ptr().cast(), begin.len());
-        libc::write(libc::STDERR_FILENO, digits[first..].as_ptr().cast(), digits.len() - first);
+        if libc::ppoll(&raw mut output, 1, &raw const at_once, ptr::null()) == 1 {
+            libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len());
+        }
         libc::syscall(libc::SYS_getppid);
         libc::_exit(128 + libc::SIGSYS);
     }

@@ -26,7 +26,7 @@ pub(crate) struct Ground {
     pub(crate) terminal: RawFd,
     /// A number of an existing process of the machine, given by who started this one.
     pub(crate) outsider: i32,
-    /// Memory that a call may write to: 8 pages, of which the first begins with what was last put there.
+    /// 8 pages of memory that a call may write to; the child has some at the same place.
     pub(crate) memory: u64,
     /// The handle of the folder of temporary files.
     pub(crate) handle: u64,
