@@ -14,6 +14,13 @@ use super::sys;
 /// the process; one by another architecture's numbers ends it at once.
 pub(super) fn apply(role: Role) -> Result<(), Missing> {
     let missing = |error: seccompiler::Error| Missing::new(Layer::Seccomp, error);
+    if sys::readable_is_executable() {
+        // No argument would tell that memory can be executed.
+        return Err(Missing::new(
+            Layer::Seccomp,
+            "all memory that can be read can be executed (personality)",
+        ));
+    }
     sys::tell_refused_calls().map_err(|error| Missing::new(Layer::Seccomp, format!("sigaction: {error}")))?;
     // The later filter forbids the call that brings a filter.
     for program in programs(role)? {

@@ -225,6 +225,12 @@ pub(super) fn become_user(user: u32, group: u32) -> io::Result<()> {
     }
 }
 
+/// Whether memory that is made to be read can be executed too, as very old programs had it (personality(2)).
+pub(super) fn readable_is_executable() -> bool {
+    // SAFETY: takes a number, which asks and changes nothing.
+    unsafe { libc::personality(0xffff_ffff) & libc::READ_IMPLIES_EXEC != 0 }
+}
+
 /// How many numbers of descriptors are in use or below one that is, looking at the first `limit`.
 pub(super) fn descriptors_end(limit: u32) -> u32 {
     let open = |number: &u32| {

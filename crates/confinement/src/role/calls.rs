@@ -71,7 +71,8 @@ const CLOCK_GETTIME: AllowedCall =
     any("clock_gettime", libc::SYS_clock_gettime, "the time, where Linux has no call-free clock");
 const SCHED_YIELD: AllowedCall = any("sched_yield", libc::SYS_sched_yield, "waits a moment for a thread");
 const GETRANDOM: AllowedCall = any("getrandom", libc::SYS_getrandom, "keys of hash tables");
-const SIGALTSTACK: AllowedCall = any("sigaltstack", libc::SYS_sigaltstack, "the end of a thread");
+const SIGALTSTACK: AllowedCall =
+    any("sigaltstack", libc::SYS_sigaltstack, "the end of a thread, and of the process");
 const EXIT_GROUP: AllowedCall = any("exit_group", libc::SYS_exit_group, "the end of the process");
 const RESTART: AllowedCall = any(
     "restart_syscall",

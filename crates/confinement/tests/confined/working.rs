@@ -20,6 +20,8 @@ fn frames_at(namespace: &Namespace, interface: &str) -> OwnedFd {
     let open = || {
         let socket = packet_socket()?;
         set_number(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+        // The queue of an interface that was switched on a moment before loses what is sent.
+        set_number(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
         bind_packet(&socket, interface_index(interface)?, EXPERIMENTAL)?;
         rustix::io::ioctl_fionbio(&socket, false)?;
         Ok(socket)
@@ -146,6 +148,11 @@ fn what_cannot_be_confined_is_not_confined_by_half() {
         "forbidden: the layer `capabilities` is missing: the process has 2 threads already, which would keep \
          theirs\n"
     );
+
+    let executable = start(&["core-in-old-way"], &[], &[]);
+    assert_eq!(executable.end, ProcessEnd::Exited(1));
+    let told = "forbidden: the layer `seccomp` is missing: all memory that can be read can be executed";
+    assert!(executable.errors.starts_with(told), "{executable:?}");
 
     // Asked for more than the process that started it has given.
     let less = start(&["core", "", "1", "bind"], &[Layer::NetworkNamespace], &[]);

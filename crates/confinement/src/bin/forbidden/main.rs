@@ -1,14 +1,15 @@
 //! A process that confines itself as a core, or another process, and then does one thing: an action that it
 //! must be refused, or its work.
 //!
-//! `forbidden ROLE|plain [LAYER,LAYER…] OUTSIDER ACTION` confines itself but for these layers, or not at all,
-//! and does the action; OUTSIDER is the number of a process of the machine. It writes `ready` to standard
-//! output before the action and `done`, `reached ERROR` or `failed ERROR` after it. `forbidden list` prints
-//! the names and numbers of actions, `forbidden work COUNT` answers COUNT frames that come by descriptor 3,
-//! `forbidden queue` makes the message queue that an action opens, and `forbidden no-queue NUMBER` removes
-//! it. `forbidden apart LAYERS ACTION` does an action in a confined process that it starts itself, and writes
-//! how it ended and the name of the host; `forbidden name-trial LAYERS` lets this action name the host, in a
-//! place where nobody else sees it.
+//! `forbidden ROLE|plain [LAYER,LAYER…] OUTSIDER ACTION` confines itself but for these layers, or not at
+//! all, and does the action; OUTSIDER is the number of a process of the machine. It writes `ready` to
+//! standard output before the action and `done`, `reached ERROR` or `failed ERROR` after it. `forbidden
+//! list` prints the names and numbers of actions, `forbidden work COUNT` answers COUNT frames that come by
+//! descriptor 3, `forbidden queue` makes the message queue that an action opens, and `forbidden no-queue
+//! NUMBER` removes it. `forbidden apart LAYERS ACTION` does an action in a confined process that it starts
+//! itself, and writes how it ended and the name of the host; `forbidden name-trial LAYERS` lets this action
+//! name the host, in a place where nobody else sees it. `core-with-thread` and `core-in-old-way` are cores
+//! that cannot be locked.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![deny(unsafe_code)]
@@ -47,6 +48,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         ["say-user"] => println!("{}", rustix::process::geteuid().as_raw()),
         ["core-with-thread"] => {
             let _waits = std::thread::spawn(std::thread::park);
+            confinement::lock(confinement::Role::Core, &[])?;
+        }
+        ["core-in-old-way"] => {
+            let old = [libc::READ_IMPLIES_EXEC as u64, 0, 0, 0, 0, 0];
+            calls::make(libc::SYS_personality, old).map_err(std::io::Error::from_raw_os_error)?;
             confinement::lock(confinement::Role::Core, &[])?;
         }
         ["name-trial", without] => {
