@@ -4,8 +4,9 @@ use clap::{Args, ValueEnum};
 
 /// `ravelin doctor`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  ravelin doctor gpu")]
+#[command(after_help = "Examples:
+  ravelin doctor gpu
+  ravelin doctor trust")]
 pub(crate) struct DoctorArguments {
     /// What is looked at
     #[arg(value_enum)]
@@ -18,4 +19,7 @@ pub(crate) enum DoctorSubject {
     /// Devices for `--back-end opencl`, `cuda` and `auto`: libraries, drivers, memory, and a small kernel
     /// with its round trip
     Gpu,
+    /// Which tier of trust this machine reaches, and what it lacks for the next: each layer of confinement is
+    /// tried, and devices and programs are looked for
+    Trust,
 }

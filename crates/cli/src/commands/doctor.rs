@@ -1,5 +1,5 @@
-//! `ravelin doctor gpu`: which devices there are, whether each does a small piece of work right, and what is
-//! missing.
+//! `ravelin doctor`; of `doctor gpu`: which devices there are, whether each does a small piece of work right,
+//! and what is missing.
 
 use crate::arguments::doctor::{DoctorArguments, DoctorSubject};
 use crate::failure::Failure;
@@ -43,9 +43,14 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DoctorArguments, json: bool) -> Result<(), Failure> {
-    let report = match arguments.what {
-        DoctorSubject::Gpu => look(),
-    };
+    match arguments.what {
+        DoctorSubject::Gpu => devices(json),
+        DoctorSubject::Trust => super::doctor_trust::run(json),
+    }
+}
+
+fn devices(json: bool) -> Result<(), Failure> {
+    let report = look();
     if json {
         render::json(&report)?;
     } else {

@@ -5,6 +5,7 @@ mod check;
 mod compile;
 mod demo;
 mod doctor;
+mod doctor_trust;
 mod explain;
 mod export;
 mod fix;

@@ -1,0 +1,76 @@
+//! The table of rights: which process has which layers, and which system calls it may still make, and why.
+
+use crate::Layer;
+
+/// Which process of a trusted gateway is confined. The fourth, `launch`, opens ports and starts these, and is
+/// not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Verifies programs and runs packets.
+    Core,
+    /// Reads texts and makes programs and tables of them.
+    Compile,
+    /// Answers users and metrics, and follows routes and neighbours of the machine.
+    Control,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 3] = [Self::Core, Self::Compile, Self::Control];
+
+    /// The name of the process.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Core => "core",
+            Self::Compile => "compile",
+            Self::Control => "control",
+        }
+    }
+
+    /// The name under which the process is listed.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn title(self) -> &'static std::ffi::CStr {
+        match self {
+            Self::Core => c"ravelin-core",
+            Self::Compile => c"ravelin-compile",
+            Self::Control => c"ravelin-control",
+        }
+    }
+
+    /// Its layers, in the order in which they are applied.
+    pub fn layers(self) -> impl Iterator<Item = Layer> {
+        // Routes and neighbours are those of the machine's network. In a user namespace of its own, the
+        // process can ask about them there and change nothing.
+        Layer::ALL.into_iter().filter(move |&layer| self != Self::Control || layer != Layer::NetworkNamespace)
+    }
+
+    /// How many descriptors it may open or be handed after it is locked.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn more_descriptors(self) -> u64 {
+        match self {
+            // A port that comes again, and the descriptors of a successor.
+            Self::Core => 64,
+            Self::Compile => 0,
+            Self::Control => 512,
+        }
+    }
+
+    /// How many processes and threads its user may have in its namespace after it is locked; 0 if it makes
+    /// none.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn most_threads(self) -> u64 {
+        match self {
+            Self::Core | Self::Compile => 0,
+            Self::Control => 256,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub use calls::AllowedCall;
+#[cfg(target_os = "linux")]
+pub(crate) use calls::{Condition, Holds};
+
+#[cfg(target_os = "linux")]
+mod calls;

@@ -1,0 +1,316 @@
+//! The system calls that each role may make once it is locked, with the arguments that they may have, and
+//! why. Every other call ends the process.
+
+use super::Role;
+
+/// A system call that a role may make.
+#[derive(Clone, Copy, Debug)]
+pub struct AllowedCall {
+    /// Its name in Linux.
+    pub name: &'static str,
+    /// Its number on this architecture.
+    pub number: i64,
+    /// Which arguments it may have, in words; empty if any.
+    pub only: &'static str,
+    /// What the process needs it for.
+    pub why: &'static str,
+    /// The same as `only`: one of these lists of conditions has to hold whole. Empty if any arguments are
+    /// allowed.
+    pub(crate) arguments: &'static [&'static [Condition]],
+}
+
+/// Something that has to hold of an argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Condition {
+    /// Which argument, from 0.
+    pub(crate) argument: u8,
+    pub(crate) holds: Holds,
+}
+
+/// What has to hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Holds {
+    /// The argument, an `int`, is this number.
+    Is(u32),
+    /// None of these bits is set.
+    Without(u64),
+    /// All of these bits are set.
+    With(u64),
+}
+
+const fn is(argument: u8, number: libc::c_int) -> Condition {
+    Condition { argument, holds: Holds::Is(number as u32) }
+}
+
+const fn any(name: &'static str, number: i64, why: &'static str) -> AllowedCall {
+    AllowedCall { name, number, only: "", why, arguments: &[] }
+}
+
+const fn never_executable(name: &'static str, number: i64, why: &'static str) -> AllowedCall {
+    const ARGUMENTS: &[&[Condition]] =
+        &[&[Condition { argument: 2, holds: Holds::Without(libc::PROT_EXEC as u64) }]];
+    AllowedCall { name, number, only: "without `PROT_EXEC`", why, arguments: ARGUMENTS }
+}
+
+const READ: AllowedCall = any("read", libc::SYS_read, "messages, bells and frames of TAP devices");
+const WRITE: AllowedCall = any("write", libc::SYS_write, "messages, bells, frames, and error output");
+const CLOSE: AllowedCall = any("close", libc::SYS_close, "ports that went away, and messages' descriptors");
+const PPOLL: AllowedCall = any("ppoll", libc::SYS_ppoll, "waits for packets and messages");
+const RECVFROM: AllowedCall = any("recvfrom", libc::SYS_recvfrom, "messages, and rings of AF_XDP");
+const RECVMSG: AllowedCall = any("recvmsg", libc::SYS_recvmsg, "messages with descriptors from launch");
+const SENDTO: AllowedCall = any("sendto", libc::SYS_sendto, "messages, and rings that are full");
+const MMAP: AllowedCall = never_executable("mmap", libc::SYS_mmap, "memory, and rings of ports");
+const MUNMAP: AllowedCall = any("munmap", libc::SYS_munmap, "gives memory back");
+const MREMAP: AllowedCall = any("mremap", libc::SYS_mremap, "lets large memory grow");
+const MPROTECT: AllowedCall =
+    never_executable("mprotect", libc::SYS_mprotect, "lets the memory of a thread's allocator grow");
+const MADVISE: AllowedCall = any("madvise", libc::SYS_madvise, "large pages, and gives memory back");
+const BRK: AllowedCall = any("brk", libc::SYS_brk, "small memory");
+const FUTEX: AllowedCall = any("futex", libc::SYS_futex, "locks and channels between threads");
+const CLOCK_GETTIME: AllowedCall =
+    any("clock_gettime", libc::SYS_clock_gettime, "the time, where Linux has no call-free clock");
+const SCHED_YIELD: AllowedCall = any("sched_yield", libc::SYS_sched_yield, "waits a moment for a thread");
+const GETRANDOM: AllowedCall = any("getrandom", libc::SYS_getrandom, "keys of hash tables");
+const SIGALTSTACK: AllowedCall =
+    any("sigaltstack", libc::SYS_sigaltstack, "the end of a thread, and of the process");
+const EXIT_GROUP: AllowedCall = any("exit_group", libc::SYS_exit_group, "the end of the process");
+const RESTART: AllowedCall = any(
+    "restart_syscall",
+    libc::SYS_restart_syscall,
+    "a wait goes on after a stop or a sleep of the machine",
+);
+
+/// The standard library looks, in builds with debug assertions, whether a descriptor is open before it closes
+/// it.
+#[cfg(debug_assertions)]
+const FCNTL: AllowedCall = AllowedCall {
+    name: "fcntl",
+    number: libc::SYS_fcntl,
+    only: "`F_GETFD`",
+    why: "only in builds with debug assertions: whether a descriptor that is closed is open",
+    arguments: &[&[is(1, libc::F_GETFD)]],
+};
+
+const CORE: &[AllowedCall] = &[
+    READ,
+    WRITE,
+    any("readv", libc::SYS_readv, "frames of TAP devices with their virtio headers"),
+    any("writev", libc::SYS_writev, "frames of TAP devices with their virtio headers"),
+    CLOSE,
+    PPOLL,
+    RECVFROM,
+    RECVMSG,
+    any("recvmmsg", libc::SYS_recvmmsg, "many frames or datagrams at a call"),
+    SENDTO,
+    any("sendmmsg", libc::SYS_sendmmsg, "many frames or datagrams at a call"),
+    AllowedCall {
+        name: "getsockopt",
+        number: libc::SYS_getsockopt,
+        only: "`SO_ERROR`, `PACKET_STATISTICS`, `XDP_STATISTICS`",
+        why: "what a port lost, and why it stopped",
+        arguments: &[
+            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_ERROR)],
+            &[is(1, libc::SOL_PACKET), is(2, libc::PACKET_STATISTICS)],
+            &[is(1, libc::SOL_XDP), is(2, libc::XDP_STATISTICS)],
+        ],
+    },
+    MMAP,
+    MUNMAP,
+    MREMAP,
+    MPROTECT,
+    MADVISE,
+    BRK,
+    FUTEX,
+    CLOCK_GETTIME,
+    SCHED_YIELD,
+    GETRANDOM,
+    SIGALTSTACK,
+    EXIT_GROUP,
+    RESTART,
+    #[cfg(debug_assertions)]
+    FCNTL,
+];
+
+const SENDMSG: AllowedCall = any("sendmsg", libc::SYS_sendmsg, "messages in several parts");
+const CLOCK_NANOSLEEP: AllowedCall = any("clock_nanosleep", libc::SYS_clock_nanosleep, "sleeps");
+const RT_SIGPROCMASK: AllowedCall =
+    any("rt_sigprocmask", libc::SYS_rt_sigprocmask, "the beginning and the end of a thread");
+const EXIT: AllowedCall = any("exit", libc::SYS_exit, "the end of a thread");
+
+const COMPILE: &[AllowedCall] = &[
+    READ,
+    WRITE,
+    CLOSE,
+    PPOLL,
+    RECVFROM,
+    RECVMSG,
+    SENDTO,
+    SENDMSG,
+    MMAP,
+    MUNMAP,
+    MREMAP,
+    MPROTECT,
+    MADVISE,
+    BRK,
+    FUTEX,
+    CLOCK_GETTIME,
+    CLOCK_NANOSLEEP,
+    SCHED_YIELD,
+    GETRANDOM,
+    SIGALTSTACK,
+    RT_SIGPROCMASK,
+    EXIT,
+    EXIT_GROUP,
+    RESTART,
+    #[cfg(debug_assertions)]
+    FCNTL,
+];
+
+const CONTROL: &[AllowedCall] = &[
+    READ,
+    WRITE,
+    any("readv", libc::SYS_readv, "requests in several parts"),
+    any("writev", libc::SYS_writev, "answers in several parts"),
+    CLOSE,
+    PPOLL,
+    AllowedCall {
+        name: "socket",
+        number: libc::SYS_socket,
+        only: "`AF_NETLINK` with protocol `NETLINK_ROUTE`",
+        why: "asks Linux about routes, neighbours, links and addresses",
+        arguments: &[&[is(0, libc::AF_NETLINK), is(2, libc::NETLINK_ROUTE)]],
+    },
+    any("bind", libc::SYS_bind, "subscribes to changes of routes, neighbours, links and addresses"),
+    any("accept4", libc::SYS_accept4, "users and scrapers, at sockets that launch has opened"),
+    any("shutdown", libc::SYS_shutdown, "ends connections of users"),
+    any("getsockname", libc::SYS_getsockname, "where it is reached"),
+    any("getpeername", libc::SYS_getpeername, "who a user is"),
+    any("getsockopt", libc::SYS_getsockopt, "who a user is, and errors of connections"),
+    AllowedCall {
+        name: "setsockopt",
+        number: libc::SYS_setsockopt,
+        only: "`SO_RCVTIMEO`, `SO_SNDTIMEO`, `SO_RCVBUF`, `TCP_NODELAY`, and those of netlink",
+        why: "waits for users no longer than a limit, and loses no message of Linux",
+        arguments: &[
+            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVTIMEO)],
+            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_SNDTIMEO)],
+            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVBUF)],
+            &[is(1, libc::IPPROTO_TCP), is(2, libc::TCP_NODELAY)],
+            &[is(1, libc::SOL_NETLINK)],
+        ],
+    },
+    AllowedCall {
+        name: "ioctl",
+        number: libc::SYS_ioctl,
+        only: "`FIONBIO`",
+        why: "does not wait for users who do not read",
+        arguments: &[&[Condition { argument: 1, holds: Holds::Is(libc::FIONBIO as u32) }]],
+    },
+    AllowedCall {
+        name: "fcntl",
+        number: libc::SYS_fcntl,
+        only: "`F_DUPFD_CLOEXEC`, `F_GETFL`, `F_GETFD`",
+        why: "one connection, read and written by two threads",
+        arguments: &[&[is(1, libc::F_DUPFD_CLOEXEC)], &[is(1, libc::F_GETFL)], &[is(1, libc::F_GETFD)]],
+    },
+    any("eventfd2", libc::SYS_eventfd2, "bells between threads"),
+    RECVFROM,
+    RECVMSG,
+    SENDTO,
+    SENDMSG,
+    MMAP,
+    MUNMAP,
+    MREMAP,
+    MPROTECT,
+    MADVISE,
+    BRK,
+    FUTEX,
+    CLOCK_GETTIME,
+    CLOCK_NANOSLEEP,
+    SCHED_YIELD,
+    GETRANDOM,
+    AllowedCall {
+        name: "clone",
+        number: libc::SYS_clone,
+        only: "with `CLONE_THREAD`, without new namespaces",
+        why: "a thread for each user",
+        arguments: &[&[
+            Condition { argument: 0, holds: Holds::With((libc::CLONE_THREAD | libc::CLONE_VM) as u64) },
+            Condition { argument: 0, holds: Holds::Without(NAMESPACES) },
+        ]],
+    },
+    AllowedCall {
+        name: "prctl",
+        number: libc::SYS_prctl,
+        only: "`PR_SET_NAME`",
+        why: "names of threads",
+        arguments: &[&[is(0, libc::PR_SET_NAME)]],
+    },
+    any("set_robust_list", libc::SYS_set_robust_list, "the beginning of a thread"),
+    any("rseq", libc::SYS_rseq, "the beginning of a thread"),
+    any("sched_getaffinity", libc::SYS_sched_getaffinity, "the beginning of a thread"),
+    any("gettid", libc::SYS_gettid, "the beginning of a thread"),
+    RT_SIGPROCMASK,
+    SIGALTSTACK,
+    EXIT,
+    EXIT_GROUP,
+    RESTART,
+];
+
+/// The flags that ask for namespaces.
+const NAMESPACES: u64 = (libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP) as u64;
+
+impl Role {
+    /// The system calls that a process of this role may make once it is locked.
+    #[must_use]
+    pub fn calls(self) -> &'static [AllowedCall] {
+        match self {
+            Self::Core => CORE,
+            Self::Compile => COMPILE,
+            Self::Control => CONTROL,
+        }
+    }
+
+    /// Calls that are answered as by a Linux that does not know them, since the caller makes another one
+    /// then. The arguments of clone3 are in memory, where no filter can look; those of clone, which is called
+    /// instead, are not.
+    pub(crate) fn unknown_calls(self) -> &'static [i64] {
+        match self {
+            Self::Core | Self::Compile => &[],
+            Self::Control => &[libc::SYS_clone3],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_core_has_25_calls_at_most_and_no_role_has_one_twice() {
+        let released =
+            Role::Core.calls().iter().filter(|call| !call.why.starts_with("only in builds with debug"));
+        assert!(released.count() <= 25);
+        for role in Role::ALL {
+            let numbers: BTreeSet<_> = role.calls().iter().map(|call| call.number).collect();
+            assert_eq!(numbers.len(), role.calls().len(), "{}", role.name());
+            let twice = role.unknown_calls().iter().find(|number| numbers.contains(number));
+            assert_eq!(twice, None, "{}", role.name());
+        }
+    }
+
+    #[test]
+    fn words_stand_where_arguments_are_looked_at() {
+        for call in Role::ALL.iter().flat_map(|role| role.calls()) {
+            assert_eq!(call.only.is_empty(), call.arguments.is_empty(), "{}", call.name);
+            assert!(!call.why.is_empty(), "{}", call.name);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! That `docs/trust.md` has the tables of rights as the code has them.
+
+#![cfg(target_os = "linux")]
+
+use confinement::{Layer, Role};
+use std::fmt::Write;
+
+const PAGE: &str = include_str!("../../../docs/trust.md");
+
+/// Which process has which layers.
+fn layers() -> String {
+    let mut table = "| layer | `core` | `compile` | `control` |\n|---|---|---|---|\n".to_owned();
+    for layer in Layer::ALL {
+        let has = Role::ALL.map(|role| if role.layers().any(|has| has == layer) { "yes" } else { "no" });
+        let _ = writeln!(table, "| `{layer}` | {} |", has.join(" | "));
+    }
+    table
+}
+
+/// Which system calls a process may make, in builds that are released.
+fn calls(role: Role) -> String {
+    let calls = role.calls().iter().filter(|call| !call.why.starts_with("only in builds with debug"));
+    let mut table = String::new();
+    for call in calls.clone() {
+        let only = if call.only.is_empty() { "any" } else { call.only };
+        let _ = writeln!(table, "| `{}` | {only} | {} |", call.name, call.why);
+    }
+    let count = calls.count();
+    format!(
+        "### The {count} system calls of `{}`\n\n| call | arguments | needed for |\n|---|---|---|\n{table}",
+        role.name()
+    )
+}
+
+#[test]
+fn the_page_on_trust_has_the_tables_of_the_code() {
+    for table in [layers()].into_iter().chain(Role::ALL.map(calls)) {
+        // The table ends there: a row more would be a right that no process has.
+        assert!(PAGE.contains(&format!("{table}\n")), "docs/trust.md lacks this table:\n\n{table}");
+    }
+}
