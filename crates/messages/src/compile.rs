@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What became of the text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Compiled {
+pub enum CompileMessage {
     /// The program with the entries of its tables, as the text of its IR.
     Program(String),
     /// Why there is none, for people.

@@ -8,7 +8,7 @@ use crate::activation::{self, Activation};
 use crate::supply::{self, Supply};
 use crate::{answers, boot};
 use engine::live;
-use messages::compile::Compiled;
+use messages::compile::CompileMessage;
 use messages::launch::{CoreReport, LaunchMessage};
 use messages::limits::{LONGEST_MESSAGE, LONGEST_PROGRAM, LONGEST_TEXT};
 use messages::{Channel, ChannelError};
@@ -113,12 +113,12 @@ fn hear(
 /// Takes one program of `compile`, has it take over, and reports what became of it.
 fn take_program(mut compile: Channel, activation: &Activation, reports: &mut Channel) {
     let refused = |why: String| CoreReport::Refused { why: shortened(why) };
-    let report = match compile.receive::<Compiled>(LONGEST_PROGRAM) {
-        Ok(Some((Compiled::Program(text), _))) => match activation.activate(&text) {
+    let report = match compile.receive::<CompileMessage>(LONGEST_PROGRAM) {
+        Ok(Some((CompileMessage::Program(text), _))) => match activation.activate(&text) {
             Ok(active) => CoreReport::Activated { hash: active.hash, number: active.number },
             Err(error) => refused(error.to_string()),
         },
-        Ok(Some((Compiled::Refused(why), _))) => refused(why),
+        Ok(Some((CompileMessage::Refused(why), _))) => refused(why),
         Ok(None) => refused("compile ended without a program".to_owned()),
         Err(error) => refused(format!("compile: {error}")),
     };

@@ -9,7 +9,7 @@ use ports::live::handed_over::OpenedPort;
 use ports::live::{HandedOver, Offloads, PortKind};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -119,7 +119,7 @@ fn start(role: Role, command: &mut Command, events: &Sender<Event>) -> Result<()
 }
 
 fn stdio(channel: Channel) -> Stdio {
-    Stdio::from(OwnedFd::from(channel.into_descriptor()))
+    Stdio::from(channel.into_descriptor())
 }
 
 /// The port as a message describes it.

@@ -1,5 +1,5 @@
-//! `ravelin serve --trusted`: a gateway whose packets run in a confined process; and the two commands that the
-//! other processes of such a gateway are.
+//! `ravelin serve --trusted`: a gateway whose packets run in a confined process; and the two commands that
+//! the other processes of such a gateway are.
 
 use crate::allowance::Allowance;
 use crate::commands::policy::review::tested;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use gateway::{Config, beside_core};
 use ir::print::print;
 use messages::Channel;
-use messages::compile::Compiled;
+use messages::compile::CompileMessage;
 use ports::live::{Offloads, PortKind, WantedPort};
 use std::env;
 use std::io;
@@ -89,7 +89,7 @@ pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
         filled.policies.iter().try_for_each(tested)?;
         Ok(print(&filled.program))
     });
-    let compiled = program.map_or_else(Compiled::Refused, Compiled::Program);
+    let compiled = program.map_or_else(CompileMessage::Refused, CompileMessage::Program);
     let sent = standard_input().and_then(|mut core| core.send(&compiled, &[]));
     sent.map_err(|error| Failure::Finding(format!("the core: {error}")))
 }
