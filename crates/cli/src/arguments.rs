@@ -115,8 +115,9 @@ pub(crate) enum Command {
     /// Answer at a control socket for a confined core; `ravelin-launch` runs it
     #[command(hide = true)]
     ControlForCore {
-        /// The path of the socket
-        socket: PathBuf,
+        /// The layers of confinement to do without
+        #[arg(long)]
+        without: Vec<confinement::Layer>,
     },
 }
 

@@ -11,25 +11,23 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Answers clients at a socket of this path until the core is gone.
+/// Answers clients at a control socket until the core is gone.
 ///
 /// # Errors
-/// The socket cannot be made.
-pub fn serve(path: &Path, core: Channel) -> io::Result<()> {
-    let listening = control::listen(path)?;
+/// No thread can be had.
+pub fn serve(listener: &UnixListener, core: Channel) -> io::Result<()> {
     let clients = Arc::new(Clients::new(Arc::default()));
-    watch_end(&core, &listening.listener, clients.clone())?;
+    watch_end(&core, listener, clients.clone())?;
     let core = Mutex::new(core);
     let answer: Arc<Attending> = Arc::new(move |visit, stream| {
         let turn = |silent| visit.turn(silent);
         // A client may disconnect at any time.
         let _ = control::converse(stream, &turn, &mut |asked, _| answer(&core, &asked));
     });
-    clients.attend(&listening.listener, &answer);
+    clients.attend(listener, &answer);
     Ok(())
 }
 

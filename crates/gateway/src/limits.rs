@@ -15,8 +15,6 @@ pub(crate) const QUESTION: u64 = 64 << 10;
 /// How long a client may take to send a whole question, and to read a whole answer; and how long a command
 /// waits for an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// The largest number of connections that wait to be accepted.
-pub(crate) const BACKLOG: i32 = 128;
 
 /// How long a reload may take to read and compile the new program, including the wait for another reload.
 /// After that it is given up, and nothing has changed.

@@ -1,7 +1,7 @@
 //! Starts a gateway (program, control socket, ports, workers, routes, control server) and ends it.
 
 use crate::config::{Config, ConfigError};
-use crate::control::{self, PortView};
+use crate::control::PortView;
 use crate::control_server::{Closing, ConfigReader, ControlServer};
 use crate::leases::Leasing;
 use crate::limits::SNAPSHOT_BYTES;
@@ -17,6 +17,7 @@ use engine::{Imbalance, Report};
 use exec::provision::provide;
 use ir::Program;
 use ir::source::Sources;
+use messages::listening;
 use packet::PortNumber;
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::{AttachError, TunnelError, keep_off};
@@ -120,7 +121,7 @@ pub fn serve(
     for backend in &mut loaded.backends {
         provide(&loaded.program, bytes, backend.as_mut(), |_| true);
     }
-    let listening = control::listen(&config.control)
+    let listening = listening::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let server = match config.metrics {
         Some(address) => Some(

@@ -57,7 +57,7 @@ pub struct SuppliedPort {
 /// By which way packets come and leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortWay {
-    /// AF_PACKET sockets, two for each worker, whose rings have frames of so many bytes.
+    /// AF_PACKET sockets, three for each worker, whose rings have frames of so many bytes.
     AfPacket {
         /// Bytes of a frame.
         frame: u32,

@@ -21,6 +21,8 @@ pub mod compile;
 pub mod control;
 pub mod launch;
 pub mod limits;
+#[cfg(target_os = "linux")]
+pub mod listening;
 
 #[cfg(target_os = "linux")]
 pub use channel::{Channel, ChannelError};

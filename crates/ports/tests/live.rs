@@ -379,7 +379,7 @@ fn a_port_that_was_opened_elsewhere_is_adopted_and_goes_on_with_other_sockets() 
         let taken = attach(&wanted("x0"), 1, 1).err().expect("nobody else has it").to_string();
         assert!(taken.contains("are taken by process"), "{taken}");
         let (described, descriptors) = opened.lanes(1).expect("its sockets");
-        assert_eq!(descriptors.len(), 2);
+        assert_eq!(descriptors.len(), 3);
         let (mut adopted, renewal) = adopt(&described, 7, descriptors).expect("adopted");
         let mut other = port("x1", 1);
         assert_eq!(passed(&mut other, &mut adopted, 0..5), [0, 1, 2, 3, 4]);

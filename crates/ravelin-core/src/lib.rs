@@ -2,7 +2,7 @@
 //! no rights, no files and no network but the descriptors that it was given.
 //!
 //! ```text
-//! boot ─► supplied: ports, channels ─► locked in, drops every packet ─► a program takes over ─► another one …
+//! started ─► no files, no rights ─► ports, threads ─► locked in, drops every packet ─► a program takes over ─► …
 //! ```
 //!
 //! Until a program is there, [`boot`] decides: it drops every packet. A program comes as the text of its IR,

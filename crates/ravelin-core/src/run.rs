@@ -1,12 +1,13 @@
 //! Runs the core from its first message to its end.
 //!
 //! Workers run packets. Beside them there is one thread for each process that may say something: `launch`,
-//! `compile` and `control`. All are made at the start, and wait for each other only where one hands a channel
-//! over.
+//! `compile` and `control`. All are made before the core locks itself in, and none ends before the core does:
+//! a locked core can neither make a thread nor end one.
 
 use crate::activation::{self, Activation};
 use crate::supply::{self, Supply};
 use crate::{answers, boot};
+use confinement::{Layer, Role};
 use engine::live;
 use messages::compile::CompileMessage;
 use messages::launch::{CoreReport, LaunchMessage};
@@ -17,8 +18,8 @@ use ports::live::clock::{Clock, MachineClock};
 use ports::live::handed_over::PortRenewal;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::{Arc, Barrier, mpsc};
+use std::{process, thread};
 
 /// Why the core ends.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,12 @@ pub enum CoreError {
     /// a message that does not belong there
     #[error("launch: {0}")]
     Order(&'static str),
+    /// a layer of confinement is missing
+    #[error("{0}; `--without` with its name lets the core run without it")]
+    Missing(#[from] confinement::Missing),
+    /// the name of a layer
+    #[error("{0}")]
+    UnknownLayer(#[from] confinement::UnknownLayer),
     /// a port
     #[error("interface {interface}: {source}")]
     Port {
@@ -50,7 +57,10 @@ pub enum CoreError {
 /// # Errors
 /// What it is given cannot be used, or a worker fails.
 pub fn run(mut launch: Channel) -> Result<(), CoreError> {
-    let Supply { begin, ports, renewals } = supply::receive(&mut launch)?;
+    let begin = supply::begin(&mut launch)?;
+    let without = begin.without.iter().map(|name| name.parse()).collect::<Result<Vec<Layer>, _>>()?;
+    let entered = confinement::enter(Role::Core, &without)?;
+    let Supply { ports, renewals } = supply::ports(&mut launch, begin.workers)?;
     let count = ports.len() as u16;
     let mut lanes: Vec<Vec<Lane>> = (0..begin.workers).map(|_| Vec::new()).collect();
     for port in ports {
@@ -60,27 +70,44 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     let (workers, remote) = live::workers(lanes, &clock)?;
     let generations = activation::generations(boot::program(), begin.workers, count, begin.seed, 1)?;
     let activation = Arc::new(Activation::new(remote.clone(), count, begin.seed));
-    let layers: Arc<[String]> = Arc::from([]);
-    let mut reports = launch.again()?;
-    reports.send(&CoreReport::Locked { layers: layers.to_vec() }, &[])?;
+    let layers = confinement::Role::layers(Role::Core).filter(|layer| !without.contains(layer));
+    let layers: Arc<[String]> = layers.map(|layer| layer.name().to_owned()).collect();
+    let told = layers.to_vec();
+    let (mut reports, mut reports_locked) = (launch.again()?, launch.again()?);
     let (compiled, programs) = mpsc::channel();
     let (controlled, controls) = mpsc::channel();
     let activates = activation.clone();
+    let began = Arc::new(Barrier::new(4));
+    let (compile_began, control_began, launch_began) = (began.clone(), began.clone(), began.clone());
     thread::Builder::new().name("compile".to_owned()).spawn(move || {
+        compile_began.wait();
         programs.iter().for_each(|channel| take_program(Channel::of(channel), &activates, &mut reports));
     })?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
+        control_began.wait();
         controls.iter().for_each(|channel| answers::serve(Channel::of(channel), &activation, &layers));
     })?;
-    let stops = remote.clone();
     thread::Builder::new().name("launch".to_owned()).spawn(move || {
+        launch_began.wait();
         if let Err(error) = hear(&mut launch, &renewals, &compiled, &controlled) {
             eprintln!("ravelin-core: launch: {error}");
         }
         // Without `launch` nobody restarts what dies.
-        stops.stop();
+        process::exit(1);
     })?;
-    live::run(workers, generations, &remote, &[]).failure.map_or(Ok(()), |error| Err(error.into()))
+    let runs = remote.clone();
+    thread::Builder::new().name("workers".to_owned()).spawn(move || {
+        // Workers end only where one fails; then Linux ends the process, whose threads may not end.
+        live::run(workers, generations, &runs, &[]);
+    })?;
+    // Whoever has come so far has set up everything that a thread sets up.
+    began.wait();
+    remote.ask(|_, _| ()).ok_or(CoreError::Order("a worker does not begin"))?;
+    entered.lock()?;
+    reports_locked.send(&CoreReport::Locked { layers: told }, &[])?;
+    loop {
+        thread::park();
+    }
 }
 
 /// Hears what `launch` says until it is gone.

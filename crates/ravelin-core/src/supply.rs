@@ -13,25 +13,32 @@ pub(crate) const MOST_WORKERS: u16 = 64;
 /// The most ports of a core.
 pub(crate) const MOST_PORTS: usize = 1024;
 
-/// What was given.
+/// The ports that were given.
 pub(crate) struct Supply {
-    pub(crate) begin: Begin,
     pub(crate) ports: Vec<Attached>,
     /// Of each port.
     pub(crate) renewals: Vec<PortRenewal>,
 }
 
-/// Receives everything up to [`LaunchMessage::Start`].
+/// Receives the first message.
 ///
 /// # Errors
-/// Messages come in another order, or ports cannot be adopted.
-pub(crate) fn receive(launch: &mut Channel) -> Result<Supply, CoreError> {
+/// Another message comes, or it says what cannot be.
+pub(crate) fn begin(launch: &mut Channel) -> Result<Begin, CoreError> {
     let (LaunchMessage::Begin(begin), _) = next(launch)? else {
         return Err(CoreError::Order("it begins with another message than `Begin`"));
     };
     if begin.workers == 0 || begin.workers > MOST_WORKERS {
         return Err(CoreError::Order("there must be 1 to 64 workers"));
     }
+    Ok(begin)
+}
+
+/// Receives everything up to [`LaunchMessage::Start`].
+///
+/// # Errors
+/// Messages come in another order, or ports cannot be adopted.
+pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreError> {
     let (mut ports, mut renewals) = (Vec::new(), Vec::new());
     loop {
         let (port, descriptors) = match next(launch)? {
@@ -46,13 +53,13 @@ pub(crate) fn receive(launch: &mut Channel) -> Result<Supply, CoreError> {
         let number = ports.len() as u16 + 1;
         let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
             .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
-        if attached.lanes.len() != usize::from(begin.workers) {
+        if attached.lanes.len() != usize::from(workers) {
             return Err(CoreError::Order("a port has not as many lanes as there are workers"));
         }
         ports.push(attached);
         renewals.push(renewal);
     }
-    Ok(Supply { begin, ports, renewals })
+    Ok(Supply { ports, renewals })
 }
 
 fn next(launch: &mut Channel) -> Result<(LaunchMessage, Vec<OwnedFd>), CoreError> {

@@ -7,6 +7,7 @@
 //! --without LAYER                                                                                      for each layer
 //! ```
 
+use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
 use ports::live::{Middleware, Offloads, PortKind, VlanPlace, WantedPort, XdpWishes};
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub(crate) struct Settings {
     /// The ports in order.
     pub(crate) ports: Vec<WantedPort>,
     /// The layers of confinement that may be missing.
-    pub(crate) without: Vec<String>,
+    pub(crate) without: Vec<Layer>,
 }
 
 impl Settings {
@@ -51,7 +52,7 @@ impl Settings {
                 Arg::Long("file") => file = Some(parser.value()?.into()),
                 Arg::Long("control") => control = Some(parser.value()?.into()),
                 Arg::Long("workers") => workers = parser.value()?.parse()?,
-                Arg::Long("without") => without.push(parser.value()?.string()?),
+                Arg::Long("without") => without.push(parser.value()?.parse()?),
                 Arg::Long("port") => ports.push(plain(parser.value()?.string()?)),
                 Arg::Long("kind") => {
                     let kind = parser.value()?.parse_with(|text| match text {
@@ -132,7 +133,7 @@ mod tests {
             ..plain("tap0".to_owned())
         };
         assert_eq!(settings.ports, [first, second]);
-        assert_eq!((settings.workers, settings.without), (2, vec!["landlock".to_owned()]));
+        assert_eq!((settings.workers, settings.without), (2, vec![Layer::Landlock]));
     }
 
     #[test]
@@ -143,6 +144,7 @@ mod tests {
             ("--port x --offloads no", "`cut`, `whole` or `off`"),
             ("--workers 0", "1 to 64"),
             ("--workers 65", "1 to 64"),
+            ("--without walls", "walls"),
             ("--verbose", "--verbose"),
             ("more", "more"),
         ] {

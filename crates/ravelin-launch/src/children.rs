@@ -1,37 +1,27 @@
 //! Starts the other processes of a gateway, and hands over what each of them needs.
 
 use crate::arguments::Settings;
+use crate::error_output::pass_on;
 use crate::supervision::{Event, LaunchError};
+use confinement::{Role, SeparateStart, separate};
 use messages::Channel;
 use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::LONGEST_MESSAGE;
 use ports::live::handed_over::OpenedPort;
 use ports::live::{HandedOver, Offloads, PortKind};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::AsFd;
-use std::process::{Child, Command, Stdio};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-/// One of the other processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Core,
-    Compile,
-    Control,
-}
-
-impl Role {
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Role::Core => "core",
-            Role::Compile => "compile",
-            Role::Control => "control",
-        }
-    }
-}
+/// The numbers of the descriptors that processes get.
+const STANDARD_INPUT: RawFd = 0;
+const STANDARD_OUTPUT: RawFd = 1;
 
 /// A core that was started: the channel to it.
 pub(crate) struct Core {
@@ -49,8 +39,15 @@ impl Core {
         events: &Sender<Event>,
     ) -> Result<Core, LaunchError> {
         let (mut channel, theirs) = Channel::pair()?;
-        start(Role::Core, Command::new(&settings.core).stdin(stdio(theirs)), events)?;
-        let begin = Begin { workers: settings.workers, seed: seed(), without: settings.without.clone() };
+        let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
+        start(
+            &Start { role: Role::Core, program: &settings.core, arguments: &[], descriptors },
+            settings,
+            events,
+        )?;
+        drop(theirs);
+        let without = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
+        let begin = Begin { workers: settings.workers, seed: seed(), without };
         channel.send(&LaunchMessage::Begin(begin), &[])?;
         for port in ports {
             let (described, descriptors) = port.lanes(settings.workers)?;
@@ -76,9 +73,10 @@ impl Core {
     /// It cannot be started, or the core is gone.
     pub(crate) fn compile(&mut self, settings: &Settings, events: &Sender<Event>) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
-        let mut command = Command::new(&settings.ravelin);
-        command.arg("compile-for-core").arg(&settings.file).stdin(stdio(theirs));
-        start(Role::Compile, &mut command, events)?;
+        let arguments = &["compile-for-core".as_ref(), settings.file.as_os_str()];
+        let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
+        let program = &settings.ravelin;
+        start(&Start { role: Role::Compile, program, arguments, descriptors }, settings, events)?;
         Ok(self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?)
     }
 
@@ -86,11 +84,20 @@ impl Core {
     ///
     /// # Errors
     /// It cannot be started, or the core is gone.
-    pub(crate) fn control(&mut self, settings: &Settings, events: &Sender<Event>) -> Result<(), LaunchError> {
+    pub(crate) fn control(
+        &mut self,
+        settings: &Settings,
+        listener: &UnixListener,
+        events: &Sender<Event>,
+    ) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
-        let mut command = Command::new(&settings.ravelin);
-        command.arg("control-for-core").arg(&settings.control).stdin(stdio(theirs));
-        start(Role::Control, &mut command, events)?;
+        let descriptors = &[(theirs.as_fd(), STANDARD_INPUT), (listener.as_fd(), STANDARD_OUTPUT)];
+        let mut arguments: Vec<&OsStr> = vec!["control-for-core".as_ref()];
+        for layer in &settings.without {
+            arguments.extend([OsStr::new("--without"), OsStr::new(layer.name())]);
+        }
+        let program = &settings.ravelin;
+        start(&Start { role: Role::Control, program, arguments: &arguments, descriptors }, settings, events)?;
         Ok(self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?)
     }
 
@@ -105,21 +112,43 @@ impl Core {
     }
 }
 
-/// Starts a process, and tells when it has ended.
-fn start(role: Role, command: &mut Command, events: &Sender<Event>) -> Result<(), LaunchError> {
-    let program = command.get_program().to_owned();
-    let mut child: Child = command.spawn().map_err(|source| LaunchError::Start { program, source })?;
+/// The program of a process, and what it is told and given.
+struct Start<'a> {
+    role: Role,
+    program: &'a Path,
+    arguments: &'a [&'a OsStr],
+    /// Its standard input, and what else it gets.
+    descriptors: &'a [(BorrowedFd<'a>, RawFd)],
+}
+
+/// Starts a process apart from the machine, passes on what it tells as errors, and tells when it has ended.
+/// It ends with the calling thread at the latest.
+fn start(start: &Start<'_>, settings: &Settings, events: &Sender<Event>) -> Result<(), LaunchError> {
+    let role = start.role;
+    let failed = |source| LaunchError::Start { program: start.program.to_owned(), source };
+    let program = File::open(start.program).map_err(failed)?;
+    let (told, errors) = io::pipe()?;
+    let arguments = [role.name().as_ref()].into_iter().chain(start.arguments.iter().copied());
+    let mut child = separate(
+        &SeparateStart {
+            program: program.as_fd(),
+            arguments: &arguments.map(OsStr::to_owned).collect::<Vec<_>>(),
+            error_output: errors.as_fd(),
+            descriptors: start.descriptors,
+        },
+        role,
+        &settings.without,
+    )?;
     let events = events.clone();
+    thread::Builder::new()
+        .name(format!("{} says", role.name()))
+        .spawn(move || pass_on(told, io::stderr()))?;
     thread::Builder::new().name(role.name().to_owned()).spawn(move || {
         let ended = child.wait();
         // Whoever supervises may have ended.
         let _ = events.send(Event::Ended(role, ended));
     })?;
     Ok(())
-}
-
-fn stdio(channel: Channel) -> Stdio {
-    Stdio::from(channel.into_descriptor())
 }
 
 /// The port as a message describes it.
@@ -144,11 +173,4 @@ fn supplied(port: HandedOver) -> SuppliedPort {
 /// other stable way to ask it for a number.
 fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
-}
-
-/// Why a channel to the core cannot be used.
-impl From<io::Error> for LaunchError {
-    fn from(source: io::Error) -> LaunchError {
-        LaunchError::System(source)
-    }
 }

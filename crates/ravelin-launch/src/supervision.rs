@@ -11,16 +11,16 @@
 //! ```
 
 use crate::arguments::Settings;
-use crate::children::{Core, Role};
+use crate::children::Core;
+use confinement::{ProcessEnd, Role, SeparateError};
 use messages::launch::CoreReport;
+use messages::listening::listen;
 use ports::live::AttachError;
 use ports::live::handed_over::OpenedPort;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,19 +43,30 @@ pub(crate) enum LaunchError {
     #[error("{} cannot be started: {source}", program.display())]
     Start {
         /// Its program.
-        program: OsString,
+        program: PathBuf,
         /// Why.
+        source: io::Error,
+    },
+    /// a process cannot be started apart
+    #[error("{0}; `--without` with the name of a layer does without it")]
+    Separate(#[from] SeparateError),
+    /// the control socket cannot be made
+    #[error("cannot be asked at {}: {source}; `control` in the file names another place", path.display())]
+    Control {
+        /// The path of the socket.
+        path: PathBuf,
+        /// What the system said.
         source: io::Error,
     },
     /// the system refuses
     #[error("{0}")]
-    System(io::Error),
+    System(#[from] io::Error),
 }
 
 /// What the supervisor hears of.
 pub(crate) enum Event {
     /// A process has ended.
-    Ended(Role, io::Result<ExitStatus>),
+    Ended(Role, io::Result<ProcessEnd>),
     /// The core reports.
     Report(CoreReport),
     /// A signal came.
@@ -91,6 +102,8 @@ impl Patience {
 pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     let open = |wanted| OpenedPort::open(wanted, settings.workers);
     let mut ports = settings.ports.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let listening = listen(&settings.control)
+        .map_err(|source| LaunchError::Control { path: settings.control.clone(), source })?;
     let (events, heard) = mpsc::channel();
     heed_signals(&events)?;
     let (mut core_patience, mut control_patience) = (Patience::new(), Patience::new());
@@ -104,7 +117,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
                 tell(&report);
                 if let CoreReport::Locked { .. } = report {
                     told(Role::Compile, core.compile(settings, &events));
-                    told(Role::Control, core.control(settings, &events));
+                    told(Role::Control, core.control(settings, &listening.listener, &events));
                 }
             }
             Ok(Event::Ended(Role::Core, ended)) => {
@@ -114,10 +127,10 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
             Ok(Event::Ended(Role::Control, ended)) => {
                 eprintln!("ravelin-launch: {}", ending(Role::Control, &ended));
                 control_patience.exercise();
-                told(Role::Control, core.control(settings, &events));
+                told(Role::Control, core.control(settings, &listening.listener, &events));
             }
             Ok(Event::Ended(Role::Compile, ended)) => {
-                if !ended.as_ref().is_ok_and(ExitStatus::success) {
+                if !matches!(ended, Ok(ProcessEnd::Exited(0))) {
                     eprintln!("ravelin-launch: {}", ending(Role::Compile, &ended));
                 }
             }
@@ -201,13 +214,14 @@ fn tell(report: &CoreReport) {
 }
 
 /// Says how a process ended.
-fn ending(role: Role, ended: &io::Result<ExitStatus>) -> String {
+fn ending(role: Role, ended: &io::Result<ProcessEnd>) -> String {
     let name = role.name();
     match ended {
-        Ok(status) => match status.signal() {
-            Some(signal) => format!("{name} was ended by signal {signal}"),
-            None => format!("{name} ended with {}", status.code().unwrap_or_default()),
-        },
+        Ok(ProcessEnd::REFUSED) => {
+            format!("{name} asked Linux for what it may not have, and was ended: a fault or an attack")
+        }
+        Ok(ProcessEnd::Signalled(signal)) => format!("{name} was ended by signal {signal}"),
+        Ok(ProcessEnd::Exited(status)) => format!("{name} ended with {status}"),
         Err(error) => format!("{name} cannot be waited for: {error}"),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct ServeArguments {
     pub(crate) trusted: bool,
     /// Run although this layer of confinement is missing (`ravelin doctor trust` names them); may be repeated
     #[arg(long, requires = "trusted", value_name = "LAYER")]
-    pub(crate) without: Vec<String>,
+    pub(crate) without: Vec<confinement::Layer>,
     /// What executes the program
     #[arg(long, value_enum, default_value_t)]
     pub(crate) back_end: BackEndChoice,

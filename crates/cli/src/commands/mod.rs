@@ -42,7 +42,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
         Command::CompileForCore { file } => trusted::compile_for_core(file),
-        Command::ControlForCore { socket } => trusted::control_for_core(socket),
+        Command::ControlForCore { without } => trusted::control_for_core(without),
         Command::Show(arguments) => show::run(arguments, line.json),
         Command::Top(arguments) => top::run(arguments, line.json),
         Command::Why(arguments) => why::run(arguments, line.json),

@@ -5,20 +5,22 @@ use crate::allowance::Allowance;
 use crate::commands::policy::review::tested;
 use crate::commands::serve::{filled_program, read};
 use crate::failure::Failure;
+use confinement::{Layer, Missing, Role};
 use gateway::{Config, beside_core};
 use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
 use ports::live::{Offloads, PortKind, WantedPort};
-use std::env;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 /// Becomes `ravelin-launch`, which starts the processes of this gateway.
-pub(super) fn serve(file: &Path, config: &Config, without: &[String]) -> Result<(), Failure> {
+pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(), Failure> {
     let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
     suits(config).map_err(finding)?;
     let ravelin = env::current_exe().map_err(|error| finding(error.to_string()))?;
@@ -33,11 +35,13 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[String]) -> Result<
     };
     let mut launch = Command::new(beside("ravelin-launch")?);
     launch.arg("--core").arg(beside("ravelin-core")?);
+    // The process that reads it has another working directory.
+    let file = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
     launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(file);
     launch.arg("--control").arg(&config.control);
     launch.arg("--workers").arg(config.workers.count.to_string());
     for layer in without {
-        launch.arg("--without").arg(layer);
+        launch.arg("--without").arg(layer.name());
     }
     config.ports.iter().for_each(|port| add_port(&mut launch, port));
     // It comes back only where it could not begin.
@@ -94,10 +98,16 @@ pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
     sent.map_err(|error| Failure::Finding(format!("the core: {error}")))
 }
 
-/// Answers at a control socket by what the core at the other end of standard input tells.
-pub(super) fn control_for_core(socket: &Path) -> Result<(), Failure> {
-    let served = standard_input().and_then(|core| beside_core::serve(socket, core));
-    served.map_err(|error| Failure::Finding(format!("{}: {error}", socket.display())))
+/// Answers at the control socket that standard output is, by what the core at the other end of standard input
+/// tells; confined, but for the layers in `without`.
+pub(super) fn control_for_core(without: &[Layer]) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::Finding(format!("the control socket: {error}"));
+    let missing = |missing: Missing| Failure::Finding(missing.to_string());
+    let entered = confinement::enter(Role::Control, without).map_err(missing)?;
+    let core = standard_input().map_err(failed)?;
+    let listener = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
+    entered.lock().map_err(missing)?;
+    beside_core::serve(&UnixListener::from(listener), core).map_err(failed)
 }
 
 /// The channel that standard input is.

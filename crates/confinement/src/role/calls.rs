@@ -100,9 +100,9 @@ const CORE: &[AllowedCall] = &[
     PPOLL,
     RECVFROM,
     RECVMSG,
-    any("recvmmsg", libc::SYS_recvmmsg, "many frames or datagrams at a call"),
+    any("dup3", libc::SYS_dup3, "puts the new socket of a port that came again in the place of the old one"),
     SENDTO,
-    any("sendmmsg", libc::SYS_sendmmsg, "many frames or datagrams at a call"),
+    any("sendmmsg", libc::SYS_sendmmsg, "many frames at a call"),
     AllowedCall {
         name: "getsockopt",
         number: libc::SYS_getsockopt,

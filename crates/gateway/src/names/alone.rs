@@ -8,6 +8,7 @@ use crate::leases::Leasing;
 use crate::metrics::{self, Seen};
 use crate::names::{LOOK, Names, NamesError, NamesView};
 use crate::serve::ServeError;
+use messages::listening;
 use ports::live::tunnel::LoneTunnel;
 use rustix::net::{Shutdown, shutdown};
 use std::io;
@@ -35,7 +36,7 @@ impl Stopper {
 /// # Errors
 /// The zone, an address or the socket is wrong, or the system has no thread.
 pub fn serve(config: &AloneConfig, started: impl FnOnce(Stopper)) -> Result<(), ServeError> {
-    let listening = control::listen(&config.control)
+    let listening = listening::listen(&config.control)
         .map_err(|source| ServeError::Control { path: config.control.display().to_string(), source })?;
     let metrics = match config.metrics {
         Some(address) => Some(

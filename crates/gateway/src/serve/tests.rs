@@ -7,6 +7,7 @@ use crate::review::{Policies, PolicyReview, ReloadWish};
 use crate::routing::RoutingSettings;
 use engine::live::Loaded;
 use exec::{BackendKind, load};
+use messages::listening;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -72,7 +73,7 @@ fn visited(visit: impl FnOnce(&Path, &Remote) + Send) {
 fn visited_with(reader: ConfigReader, reload: Duration, visit: impl FnOnce(&Path, &Remote) + Send) {
     let directory = tempfile::tempdir().expect("a directory");
     let path: PathBuf = directory.path().join("control.sock");
-    let listening = control::listen(&path).expect("nothing is there");
+    let listening = listening::listen(&path).expect("nothing is there");
     let (crew, remote) = live::workers(vec![Vec::new(), Vec::new()], &clock()).expect("descriptors");
     let mut server = ControlServer::new(remote.clone(), reader, config(2), Vec::new(), routing());
     server.reloading.limit = reload;
@@ -183,7 +184,7 @@ fn the_seventeenth_client_is_told_to_come_again() {
 fn a_loop_that_breaks_leaves_nobody_waiting() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
-    let listening = control::listen(&path).expect("nothing is there");
+    let listening = listening::listen(&path).expect("nothing is there");
     let (crew, remote) = live::workers(vec![Vec::new()], &clock()).expect("descriptors");
     drop(crew);
     let server = Arc::new(ControlServer::new(remote, reader(), config(2), Vec::new(), routing()));

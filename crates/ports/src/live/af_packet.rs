@@ -42,21 +42,22 @@ pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Res
 }
 
 /// What another process is to adopt of an interface that was claimed: what was obtained, the bytes of a frame
-/// of the rings, and two sockets for each lane.
+/// of the rings, and three sockets for each lane.
 pub(super) fn descriptors(
     wanted: &WantedPort,
     lanes: u16,
 ) -> Result<(String, u32, Vec<OwnedFd>), AttachError> {
     let (mode, lanes) = open::open_lanes(wanted, lanes)?;
     let frame = lanes.first().map_or(0, |lane| lane.ring.frame() as u32);
-    let pairs = lanes.into_iter().flat_map(|lane| [lane.incoming, lane.outgoing]);
-    Ok((mode, frame, pairs.collect()))
+    let sockets =
+        lanes.into_iter().flat_map(|lane| [lane.incoming, lane.outgoing.direct, lane.outgoing.queued]);
+    Ok((mode, frame, sockets.collect()))
 }
 
 /// Makes a port of sockets that another process opened.
 ///
 /// # Errors
-/// There is no even number of them, or a ring cannot be mapped.
+/// There are not three for each lane, or a ring cannot be mapped.
 pub(super) fn adopt(
     handed: &HandedOver,
     number: PortNumber,
@@ -80,15 +81,17 @@ impl Adopted {
 }
 
 fn adopted_lanes(handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<Vec<open::OpenLane>> {
-    if descriptors.is_empty() || !descriptors.len().is_multiple_of(2) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "each lane needs two sockets"));
+    if descriptors.is_empty() || !descriptors.len().is_multiple_of(3) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "each lane needs three sockets"));
     }
     let geometry = Geometry::of(handed.frame as usize);
     let mut lanes = Vec::new();
     let mut descriptors = descriptors.into_iter();
-    while let (Some(incoming), Some(outgoing)) = (descriptors.next(), descriptors.next()) {
+    while let (Some(incoming), Some(direct), Some(queued)) =
+        (descriptors.next(), descriptors.next(), descriptors.next())
+    {
         let ring = FrameRing::map(&incoming, geometry)?;
-        lanes.push(open::OpenLane { incoming, ring, outgoing });
+        lanes.push(open::OpenLane { incoming, ring, outgoing: open::SendSockets { direct, queued } });
     }
     Ok(lanes)
 }

@@ -71,7 +71,7 @@ impl OpenedPort {
         }
     }
 
-    /// New descriptors to hand over, with what has to be known of them: of AF_PACKET two for each lane, first
+    /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane, first
     /// the one that receives; of TAP one.
     ///
     /// # Errors

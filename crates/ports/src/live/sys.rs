@@ -478,10 +478,8 @@ fn poll(polled: &mut [libc::pollfd], nanoseconds: u64) -> io::Result<bool> {
 
 /// Waits until a descriptor has something to read or an error to tell, which stays there, or the time is up.
 pub(crate) fn wait_to_read(fd: RawFd, nanoseconds: u64) {
-    let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let milliseconds = i32::try_from(nanoseconds / 1_000_000).unwrap_or(i32::MAX);
-    // SAFETY: the pointer is that of a value that lives throughout the call.
-    unsafe { libc::poll(&raw mut polled, 1, milliseconds) };
+    // Whoever reads sees what there is, whatever ended the wait.
+    let _ = poll(&mut [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }], nanoseconds);
 }
 
 /// Takes the error off a socket, as of an interface that was switched off: until then every wait would end at

@@ -1,5 +1,5 @@
-//! Opens the sockets of an AF_PACKET port: for every lane one socket with a ring to receive and one socket to
-//! send.
+//! Opens the sockets of an AF_PACKET port: for every lane one socket with a ring to receive and two to send,
+//! past the queueing discipline of the interface and through it.
 
 use super::claim::{Claim, Refused};
 use super::keep::Kept;
@@ -40,7 +40,15 @@ pub(super) struct Opened {
 pub(super) struct OpenLane {
     pub(super) incoming: OwnedFd,
     pub(super) ring: FrameRing,
-    pub(super) outgoing: OwnedFd,
+    pub(super) outgoing: SendSockets,
+}
+
+/// The sockets by which a lane sends.
+pub(super) struct SendSockets {
+    /// Past the queueing discipline of the interface.
+    pub(super) direct: OwnedFd,
+    /// Through it.
+    pub(super) queued: OwnedFd,
 }
 
 /// Opens everything; packets come in from then on.
@@ -168,13 +176,17 @@ impl<'a> Interface<'a> {
         sys::take_all(&incoming, self.index, self.wanted.promiscuous)
             .map_err(self.failed("asking for packets that are meant for others"))?;
 
-        let outgoing = socket(&self.wanted.interface)?;
-        option(&outgoing, libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
-        sys::send_directly(&outgoing, true)
-            .map_err(self.failed("asking to send past the queueing discipline"))?;
-        sys::set_send_buffer(&outgoing, SEND_BUFFER).map_err(self.failed("asking for a send buffer"))?;
-        // Protocol 0: it receives nothing.
-        sys::bind_packet(&outgoing, self.index, 0).map_err(self.failed("binding to it"))?;
+        let outgoing = |direct| -> Result<OwnedFd, AttachError> {
+            let socket = socket(&self.wanted.interface)?;
+            option(&socket, libc::PACKET_VNET_HDR, 1, "asking for virtio-net headers")?;
+            sys::send_directly(&socket, direct)
+                .map_err(self.failed("asking to send past the queueing discipline"))?;
+            sys::set_send_buffer(&socket, SEND_BUFFER).map_err(self.failed("asking for a send buffer"))?;
+            // Protocol 0: it receives nothing.
+            sys::bind_packet(&socket, self.index, 0).map_err(self.failed("binding to it"))?;
+            Ok(socket)
+        };
+        let outgoing = SendSockets { direct: outgoing(true)?, queued: outgoing(false)? };
         Ok(OpenLane { incoming, ring, outgoing })
     }
 

@@ -4,8 +4,10 @@
 //! Frames go to the interface directly, past its queueing discipline, as long as that works. The direct way
 //! does not cut segments: where the interface cannot do it either, the first segment is refused, and from
 //! then on everything takes the way through the queueing discipline, where the kernel cuts. Everything, since
-//! one way is faster than the other and packets of one flow must not overtake each other.
+//! one way is faster than the other and packets of one flow must not overtake each other. Each way has a
+//! socket of its own, so that a process that may change no socket can take the other one, too.
 
+use super::open::SendSockets;
 use super::port::Port;
 use crate::live::sys::{self, Outgoing};
 use crate::live::{Offloads, SendLosses, Sender};
@@ -16,7 +18,7 @@ use std::sync::Arc;
 
 /// What leaves.
 pub(super) struct Outlet {
-    socket: OwnedFd,
+    sockets: SendSockets,
     /// Whether frames go past the queueing discipline.
     direct: bool,
     queue: Queue,
@@ -26,8 +28,19 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
-    pub(super) fn new(socket: OwnedFd, port: Arc<Port>, lane: usize) -> Outlet {
-        Outlet { socket, direct: true, queue: Queue::default(), losses: SendLosses::default(), port, lane }
+    pub(super) fn new(sockets: SendSockets, port: Arc<Port>, lane: usize) -> Outlet {
+        Outlet { sockets, direct: true, queue: Queue::default(), losses: SendLosses::default(), port, lane }
+    }
+
+    /// The socket of the way that frames take.
+    fn socket(&self) -> &OwnedFd {
+        if self.direct { &self.sockets.direct } else { &self.sockets.queued }
+    }
+
+    /// Whether the interface has a carrier; where nobody may ask, it counts as having one.
+    fn has_carrier(&self) -> bool {
+        let name = &self.port.wanted.interface;
+        !self.port.asks || sys::interface_has_carrier(self.socket(), name).unwrap_or(true)
     }
 
     /// Sees to a frame that was not taken. Says whether it is to be tried again.
@@ -36,12 +49,9 @@ impl Outlet {
             Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.losses.down += 1,
             Some(libc::EAGAIN) => self.losses.busy += 1,
             Some(libc::ENOBUFS) => {
-                let name = &self.port.wanted.interface;
-                if !*carrier
-                    .get_or_insert_with(|| sys::interface_has_carrier(&self.socket, name).unwrap_or(true))
-                {
+                if !*carrier.get_or_insert_with(|| self.has_carrier()) {
                     self.losses.down += 1;
-                } else if segments && self.direct && sys::send_directly(&self.socket, false).is_ok() {
+                } else if segments && self.direct {
                     self.direct = false;
                     return true;
                 } else {
@@ -66,18 +76,18 @@ impl Sender for Outlet {
         let header = virtio.write();
         let mut carrier = None;
         while let Err(error) =
-            sys::send_frames(&self.socket, std::iter::once(Outgoing { header: &header, frame }))
+            sys::send_frames(self.socket(), std::iter::once(Outgoing { header: &header, frame }))
             && self.again(&error, virtio.segments(), &mut carrier)
         {}
     }
 
     fn flush(&mut self) {
-        if let Some(socket) = self.port.outgoing[self.lane].take() {
-            (self.socket, self.direct) = (socket, true);
+        if let Some(sockets) = self.port.outgoing[self.lane].take() {
+            (self.sockets, self.direct) = (sockets, true);
         }
         let (mut first, mut carrier) = (0, None);
         while first < self.queue.frames.len() {
-            match sys::send_frames(&self.socket, self.queue.outgoing(first)) {
+            match sys::send_frames(self.socket(), self.queue.outgoing(first)) {
                 Ok(sent) => first += sent.max(1),
                 Err(error) => {
                     let segments = self.queue.segments(first);

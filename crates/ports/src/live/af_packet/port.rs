@@ -7,7 +7,7 @@
 
 use super::claim::Claim;
 use super::keep::Kept;
-use super::open::{self, OpenLane, Opened};
+use super::open::{self, OpenLane, Opened, SendSockets};
 use crate::live::frame_ring::FrameRing;
 use crate::live::mailbox::Mailbox;
 use crate::live::presence::Presence;
@@ -26,7 +26,9 @@ pub(super) struct Port {
     /// What the receiving halves are to go on with, lane by lane.
     pub(super) incoming: Vec<Mailbox<(OwnedFd, FrameRing)>>,
     /// The same for the sending halves.
-    pub(super) outgoing: Vec<Mailbox<OwnedFd>>,
+    pub(super) outgoing: Vec<Mailbox<SendSockets>>,
+    /// Whether this process may ask Linux about the interface.
+    pub(super) asks: bool,
 }
 
 /// What a port has of its interface beside the sockets of its lanes.
@@ -57,6 +59,7 @@ impl Port {
             held: Mutex::new(None),
             incoming: (0..lanes).map(|_| Mailbox::new()).collect(),
             outgoing: (0..lanes).map(|_| Mailbox::new()).collect(),
+            asks: false,
         }
     }
 
@@ -66,7 +69,7 @@ impl Port {
     /// No further thread can be had.
     pub(super) fn watched(wanted: &WantedPort, held: Held, lanes: u16) -> Result<Arc<Port>, AttachError> {
         let port = Port::handed_over(wanted.clone(), usize::from(lanes));
-        let port = Arc::new(Port { held: Mutex::new(Some(held)), ..port });
+        let port = Arc::new(Port { held: Mutex::new(Some(held)), asks: true, ..port });
         watch::watch(&wanted.interface, &port)
             .map_err(open::system(&wanted.interface, "starting to watch it"))?;
         Ok(port)
