@@ -14,13 +14,14 @@ use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Answers clients at a control socket until the core is gone.
+/// Answers clients at a control socket, and calls `gone` on a thread of its own when the core is gone. The
+/// socket may be another process's, too, and goes on being listened at.
 ///
 /// # Errors
 /// No thread can be had.
-pub fn serve(listener: &UnixListener, core: Channel) -> io::Result<()> {
+pub fn serve(listener: &UnixListener, core: Channel, gone: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let clients = Arc::new(Clients::new(Arc::default()));
-    watch_end(&core, listener, clients.clone())?;
+    watch_end(&core, gone)?;
     let core = Mutex::new(core);
     let answer: Arc<Attending> = Arc::new(move |visit, stream| {
         let turn = |silent| visit.turn(silent);
@@ -31,15 +32,14 @@ pub fn serve(listener: &UnixListener, core: Channel) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends everything once the core is gone: `launch` starts another process, with a channel to the core of
-/// then.
-fn watch_end(core: &Channel, listener: &UnixListener, clients: Arc<Clients>) -> io::Result<()> {
-    let (core, listener) = (core.again()?, listener.try_clone()?);
+/// Calls `gone` once the core is gone.
+fn watch_end(core: &Channel, gone: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let core = core.again()?;
     thread::Builder::new().name("core".to_owned()).spawn(move || {
         // Nobody asks for more than the end, which Linux tells of in any case.
         let mut watched = [PollFd::new(&core, PollFlags::empty())];
         while poll(&mut watched, None) == Err(Errno::INTR) {}
-        clients.end(&listener);
+        gone();
     })?;
     Ok(())
 }

@@ -76,8 +76,8 @@ impl Core {
         let arguments = &["compile-for-core".as_ref(), settings.file.as_os_str()];
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let program = &settings.ravelin;
-        start(&Start { role: Role::Compile, program, arguments, descriptors }, settings, events)?;
-        Ok(self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?)
+        self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?;
+        start(&Start { role: Role::Compile, program, arguments, descriptors }, settings, events)
     }
 
     /// Starts a process that answers at the control socket by what the core tells it.
@@ -97,8 +97,8 @@ impl Core {
             arguments.extend([OsStr::new("--without"), OsStr::new(layer.name())]);
         }
         let program = &settings.ravelin;
-        start(&Start { role: Role::Control, program, arguments: &arguments, descriptors }, settings, events)?;
-        Ok(self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?)
+        self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?;
+        start(&Start { role: Role::Control, program, arguments: &arguments, descriptors }, settings, events)
     }
 
     /// Hands over other descriptors of a port, whose interface is there again.

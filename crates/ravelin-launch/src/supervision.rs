@@ -108,26 +108,38 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     heed_signals(&events)?;
     let (mut core_patience, mut control_patience) = (Patience::new(), Patience::new());
     let mut core = Core::start(settings, &ports, &events)?;
+    // Whether the core has locked itself in, so that it hears others; and how many processes answer for it.
+    let (mut locked, mut controls) = (false, 0u32);
     let mut away = vec![false; ports.len()];
     loop {
         match heard.recv_timeout(LOOK) {
-            Ok(Event::Signal(SIGHUP)) => told(Role::Compile, core.compile(settings, &events)),
+            Ok(Event::Signal(SIGHUP)) => {
+                told(Role::Compile, core.compile(settings, &events));
+            }
             Ok(Event::Signal(_)) => return Ok(()),
             Ok(Event::Report(report)) => {
                 tell(&report);
                 if let CoreReport::Locked { .. } = report {
+                    locked = true;
                     told(Role::Compile, core.compile(settings, &events));
-                    told(Role::Control, core.control(settings, &listening.listener, &events));
+                    if controls == 0 {
+                        controls += told(Role::Control, core.control(settings, &listening.listener, &events));
+                    }
                 }
             }
             Ok(Event::Ended(Role::Core, ended)) => {
                 eprintln!("ravelin-launch: {}", ending(Role::Core, &ended));
+                locked = false;
                 core = restarted(settings, &ports, &events, &mut core_patience);
             }
             Ok(Event::Ended(Role::Control, ended)) => {
-                eprintln!("ravelin-launch: {}", ending(Role::Control, &ended));
-                control_patience.exercise();
-                told(Role::Control, core.control(settings, &listening.listener, &events));
+                controls = controls.saturating_sub(1);
+                // It ends with its core; the next core gets another one.
+                if locked && controls == 0 {
+                    eprintln!("ravelin-launch: {}", ending(Role::Control, &ended));
+                    control_patience.exercise();
+                    controls += told(Role::Control, core.control(settings, &listening.listener, &events));
+                }
             }
             Ok(Event::Ended(Role::Compile, ended)) => {
                 if !matches!(ended, Ok(ProcessEnd::Exited(0))) {
@@ -161,10 +173,15 @@ fn restarted(
     }
 }
 
-/// Says why a process could not be started for the core. If the core is gone, the next one gets its own.
-fn told(role: Role, started: Result<(), LaunchError>) {
-    if let Err(error) = started {
-        eprintln!("ravelin-launch: {}: {error}", role.name());
+/// Says why a process could not be started for the core, and how many were: if the core is gone, the next one
+/// gets its own.
+fn told(role: Role, started: Result<(), LaunchError>) -> u32 {
+    match started {
+        Ok(()) => 1,
+        Err(error) => {
+            eprintln!("ravelin-launch: {}: {error}", role.name());
+            0
+        }
     }
 }
 

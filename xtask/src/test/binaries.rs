@@ -26,6 +26,7 @@ const ALONE: &[&str] = &[
     "gpu ",
     "import kernel",
     "ports ",
+    "ravelin-launch ",
     "suite cuda",
     "suite holding",
     "suite persistent",

@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 use std::{env, fs};
 
 /// Becomes `ravelin-launch`, which starts the processes of this gateway.
@@ -93,7 +93,9 @@ pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
         filled.policies.iter().try_for_each(tested)?;
         Ok(print(&filled.program))
     });
-    let compiled = program.map_or_else(CompileMessage::Refused, CompileMessage::Program);
+    // Whoever reads it need not be at a terminal.
+    let refused = |text: String| CompileMessage::Refused(anstream::adapter::strip_str(&text).to_string());
+    let compiled = program.map_or_else(refused, CompileMessage::Program);
     let sent = standard_input().and_then(|mut core| core.send(&compiled, &[]));
     sent.map_err(|error| Failure::Finding(format!("the core: {error}")))
 }
@@ -107,7 +109,9 @@ pub(super) fn control_for_core(without: &[Layer]) -> Result<(), Failure> {
     let core = standard_input().map_err(failed)?;
     let listener = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     entered.lock().map_err(missing)?;
-    beside_core::serve(&UnixListener::from(listener), core).map_err(failed)
+    // `launch` starts another process, with a channel to the core of then.
+    let gone = || process::exit(0);
+    beside_core::serve(&UnixListener::from(listener), core, gone).map_err(failed)
 }
 
 /// The channel that standard input is.

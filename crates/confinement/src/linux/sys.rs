@@ -249,13 +249,16 @@ pub(super) fn error_output_is_file() -> bool {
     known && about.st_mode & libc::S_IFMT == libc::S_IFREG
 }
 
-/// Lets threads share a fixed number of allocators: to find out a number by itself, the C library would ask
-/// Linux how many processors there are, which it may not once the process is locked.
+/// Lets threads share a fixed number of allocators, none of which gives back the end of its memory. By itself
+/// the C library would ask Linux how many processors there are, and read before it gives memory back how
+/// Linux overcommits it; it may do neither once the process is locked. Large pieces are mapped one by one and
+/// given back as before.
 pub(super) fn fix_allocators() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes numbers only.
     unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 8)
+        libc::mallopt(libc::M_ARENA_MAX, 8);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, libc::c_int::MAX);
     };
 }
 

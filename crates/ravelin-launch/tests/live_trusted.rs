@@ -1,0 +1,293 @@
+//! A gateway that is split into processes, between two hosts in network namespaces of their own: what its
+//! policy drops is dropped whatever dies, and the process that runs packets has no rights.
+//!
+//! Where the rights to make namespaces are missing, a test says so and ends.
+#![cfg(target_os = "linux")]
+
+use rig::Namespace;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Lets ARP and datagrams to port 7 pass, and nothing else.
+const PROGRAM: &str = "import std.net.{ethernet, ipv4, udp}
+reason closed \"nothing goes there\"
+start decoder frame(eth: ethernet) {
+    match eth.type {
+        0x0806 => across
+        0x0800 => packet
+        else => drop closed
+    }
+}
+decoder packet(ip: ipv4) {
+    if ip.frag != 0 { drop closed }
+    match ip.proto {
+        17 => datagram
+        else => drop closed
+    }
+}
+decoder datagram(header: udp) {
+    match header.dst {
+        7 => across
+        else => drop closed
+    }
+}
+stage across() {
+    match in_port {
+        1 => send 2
+        2 => send 1
+        else => drop closed
+    }
+}
+";
+
+const A: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 1);
+const B: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 2);
+/// How long is waited for something that has to happen.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A program that is built beside this test.
+fn built(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_ravelin-launch")).with_file_name(name);
+    assert!(path.exists(), "{} is missing: `cargo build -p cli -p ravelin-core` makes it", path.display());
+    path
+}
+
+/// Two hosts, and a gateway between them.
+struct Trusted {
+    a: Namespace,
+    b: Namespace,
+    folder: tempfile::TempDir,
+    launch: Child,
+    /// What it tells, line by line.
+    told: Receiver<String>,
+}
+
+impl Trusted {
+    /// `None` where that is not allowed here.
+    fn new(test: &str, more: &[&str]) -> Option<Trusted> {
+        let Ok(gateway) = Namespace::new() else {
+            assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
+            eprintln!("{test}: not run, since network namespaces cannot be made here");
+            return None;
+        };
+        let (a, b) = (Namespace::new().expect("another"), Namespace::new().expect("another"));
+        for (host, end, address, last) in [(&a, "to-a", A, 1), (&b, "to-b", B, 2)] {
+            // No IPv6, whose hosts would talk by themselves.
+            host.set("ipv6/conf/default/disable_ipv6", "1").expect("it has IPv6");
+            let links = gateway.links().expect("links");
+            links.cable((end, [2, 0, 0, 0, 9, last]), ("eth", [2, 0, 0, 0, 0, last]), host).expect("a cable");
+            links.up(end).expect("it is on");
+            let links = host.links().expect("links");
+            links.up("eth").expect("it is on");
+            links.address("eth", address, 24).expect("an address");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        // The process that compiles is nobody.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("its own");
+        fs::write(folder.path().join("filter.rav"), PROGRAM).expect("written");
+        let file = folder.path().join("gateway.toml");
+        let control = folder.path().join("control.sock");
+        let text = format!(
+            "program = \"filter.rav\"\ncontrol = \"{}\"\n[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n",
+            control.display()
+        );
+        fs::write(&file, text).expect("written");
+        built("ravelin-core");
+        let mut command = gateway.command(built("ravelin"), None);
+        let mut launch = command
+            .args(["serve", "--trusted"])
+            .args(more)
+            .arg(&file)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let (tells, told) = channel();
+        let errors = BufReader::new(launch.stderr.take().expect("piped"));
+        thread::spawn(move || {
+            errors.lines().map_while(Result::ok).take_while(|line| tells.send(line.clone()).is_ok()).count()
+        });
+        Some(Trusted { a, b, folder, launch, told })
+    }
+
+    /// Waits until it tells a line with these words.
+    fn hears(&self, words: &str) -> String {
+        let (end, mut all) = (Instant::now() + LIMIT, String::new());
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let line =
+                self.told.recv_timeout(left).unwrap_or_else(|_| panic!("`{words}` was not told: {all}"));
+            if line.contains(words) {
+                return line;
+            }
+            all = all + &line + "\n";
+        }
+    }
+
+    /// The process of this role that runs.
+    fn process(&self, name: &str) -> Pid {
+        let id = self.launch.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("it runs");
+        let is = |pid: &&str| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+        };
+        let found = children.split_whitespace().find(is).unwrap_or_else(|| panic!("no {name}: {children}"));
+        Pid::from_raw(found.parse().expect("a number")).expect("not 0")
+    }
+
+    fn kill(&self, name: &str) {
+        kill_process(self.process(name), Signal::KILL).expect("it is there");
+    }
+
+    /// Sends a datagram to both ports again and again, until the open one has one that was sent now, and says
+    /// how many came to the closed one.
+    fn passes(&self) -> usize {
+        let socket = |host: &Namespace, address, port| {
+            let socket = host.inside(|| UdpSocket::bind((address, port))).expect("a socket");
+            socket.set_nonblocking(true).expect("so");
+            socket
+        };
+        let (from, open, closed) = (socket(&self.a, A, 0), socket(&self.b, B, 7), socket(&self.b, B, 9));
+        let (end, mut bytes) = (Instant::now() + LIMIT, [0; 16]);
+        while Instant::now() < end {
+            // Where the neighbour is not known yet, the machine says so later.
+            let _ = from.send_to(b"closed", (B, 9));
+            let _ = from.send_to(b"open", (B, 7));
+            thread::sleep(Duration::from_millis(5));
+            if open.recv(&mut bytes).is_ok() {
+                thread::sleep(Duration::from_millis(20));
+                return std::iter::from_fn(|| closed.recv(&mut bytes).ok()).count();
+            }
+        }
+        panic!("nothing passes");
+    }
+
+    fn shown(&self) -> Value {
+        let (socket, end) = (self.folder.path().join("control.sock"), Instant::now() + LIMIT);
+        loop {
+            let mut command = Command::new(built("ravelin"));
+            command.args(["show", "policy", "--json", "--control"]).arg(&socket);
+            let output = command.output().expect("it runs");
+            if output.status.success() {
+                return serde_json::from_slice(&output.stdout).expect("JSON");
+            }
+            // The process that answers may be starting.
+            assert!(Instant::now() < end, "{}", String::from_utf8_lossy(&output.stdout));
+        }
+    }
+}
+
+impl Drop for Trusted {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.launch.kill();
+        let _ = self.launch.wait();
+    }
+}
+
+/// A line of /proc/PID/status.
+fn status(pid: Pid, line: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_pid())).expect("it runs");
+    let found = text.lines().find_map(|has| has.strip_prefix(line)?.strip_prefix(':'));
+    found.expect("there is one").trim().to_owned()
+}
+
+#[test]
+fn the_policy_holds_whatever_dies_and_the_core_has_no_rights() {
+    let Some(trusted) = Trusted::new("the_policy_holds_whatever_dies_and_the_core_has_no_rights", &[]) else {
+        return;
+    };
+    let locked = trusted.hears("core: locked in by");
+    assert!(locked.contains("landlock") && locked.contains("seccomp"), "{locked}");
+    let first = trusted.hears("core: program 2 runs, sha256 ");
+    assert_eq!(trusted.passes(), 0);
+
+    let core = trusted.process("ravelin-core");
+    assert_eq!(status(core, "CapEff").trim_matches('0'), "");
+    assert_eq!(status(core, "CapBnd").trim_matches('0'), "");
+    assert_eq!((status(core, "NoNewPrivs"), status(core, "Seccomp")), ("1".to_owned(), "2".to_owned()));
+    assert!(status(core, "Uid").starts_with("65534"), "{}", status(core, "Uid"));
+
+    let shown = trusted.shown();
+    let hash = shown["hash"].as_str().expect("a text").to_owned();
+    assert!(first.ends_with(&hash), "{first} is {hash}");
+    assert!(shown["dropped"]["closed"].as_u64() > Some(0), "{shown}");
+    assert_eq!(shown["confined_by"].as_array().map(Vec::len), Some(12), "{shown}");
+
+    trusted.kill("ravelin-control");
+    assert_eq!(trusted.passes(), 0);
+    trusted.hears("control was ended by signal 9");
+    // Who is asked now is another process, and tells of the same core.
+    assert_eq!(trusted.shown()["hash"], hash.as_str());
+    assert_eq!(trusted.process("ravelin-core"), core);
+
+    trusted.kill("ravelin-core");
+    // While no program has taken over again, nothing passes; then what may.
+    assert_eq!(trusted.passes(), 0);
+    assert!(trusted.hears("core: program 2 runs, sha256 ").ends_with(&hash));
+    assert_eq!(trusted.shown()["hash"], hash.as_str());
+}
+
+#[test]
+fn a_program_that_is_refused_leaves_the_one_before_it_and_another_takes_over_without_a_restart() {
+    let test = "a_program_that_is_refused_leaves_the_one_before_it_and_another_takes_over_without_a_restart";
+    let Some(trusted) = Trusted::new(test, &[]) else { return };
+    trusted.hears("core: program 2 runs");
+    let core = trusted.process("ravelin-core");
+    let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
+    let reload = |text: &str| {
+        fs::write(trusted.folder.path().join("filter.rav"), text).expect("written");
+        kill_process(launch, Signal::HUP).expect("it runs");
+    };
+    reload("start stage all() { flood");
+    trusted.hears("core: what ran goes on: ");
+    assert_eq!(trusted.passes(), 0);
+    reload(&PROGRAM.replace("7 => across", "7 | 9 => across"));
+    trusted.hears("core: program 3 runs");
+    assert!(trusted.passes() > 0, "the other port is open now");
+    assert_eq!(trusted.process("ravelin-core"), core);
+    reload(PROGRAM);
+    trusted.hears("core: program 4 runs");
+    assert_eq!(trusted.passes(), 0);
+}
+
+#[test]
+fn a_layer_is_done_without_only_if_it_is_named() {
+    let test = "a_layer_is_done_without_only_if_it_is_named";
+    let Some(trusted) = Trusted::new(test, &["--without", "landlock"]) else { return };
+    let locked = trusted.hears("core: locked in by");
+    assert!(!locked.contains("landlock") && locked.contains("seccomp"), "{locked}");
+    trusted.hears("core: program 2 runs");
+    assert_eq!(trusted.passes(), 0);
+    let refused = Command::new(built("ravelin"))
+        .args(["serve", "--trusted", "--without", "walls"])
+        .arg(trusted.folder.path().join("gateway.toml"))
+        .output()
+        .expect("it runs");
+    let words = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && words.contains("no layer `walls`"), "{words}");
+}
+
+#[test]
+fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("filter.rav"), PROGRAM).expect("written");
+    let file = folder.path().join("gateway.toml");
+    let text = "program = \"filter.rav\"\nmetrics = \"127.0.0.1:9\"\n[[port]]\ninterface = \"lo\"\n";
+    fs::write(&file, text).expect("written");
+    let output =
+        Command::new(built("ravelin")).args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && words.contains("`metrics` cannot be had with `--trusted` yet"),
+        "{words}"
+    );
+}
