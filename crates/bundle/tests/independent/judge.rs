@@ -51,7 +51,8 @@ fn judge(bundle: &[u8], situation: &Situation<'_>) -> Option<()> {
     need(keys.len() >= situation.threshold && keys.len() <= 16)?;
     need(keys.windows(2).all(|pair| pair[0] < pair[1]))?;
 
-    let [format, gateway, version, not_before, expiry, engine, program, rights] = fields(&canonical(&payload)?)?;
+    let [format, gateway, version, not_before, expiry, engine, program, rights] =
+        fields(&canonical(&payload)?)?;
     need(unsigned(&format)? == 1)?;
     need(name(&gateway)? == situation.gateway)?;
     let version = unsigned(&version)?;
@@ -114,7 +115,8 @@ fn prefix(value: &Value) -> Option<(u64, u64, Vec<bool>)> {
     let (width, length, bytes) = (unsigned(width)?, unsigned(length)?, bytes.as_bytes()?);
     need((1..=128).contains(&width) && length <= width)?;
     need(bytes.len() as u64 == length.div_ceil(8))?;
-    let bits: Vec<bool> = bytes.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1 == 1)).collect();
+    let bits: Vec<bool> =
+        bytes.iter().flat_map(|byte| (0..8).rev().map(move |at| byte >> at & 1 == 1)).collect();
     need(bits[length as usize..].iter().all(|bit| !bit))?;
     Some((width, length, bits))
 }
