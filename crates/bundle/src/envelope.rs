@@ -1,5 +1,14 @@
 //! The outer form of a bundle, COSE_Sign (RFC 9052, 4.1) with Ed25519: a payload, which nobody looks into
 //! here, and its signatures.
+//!
+//! ```text
+//! d8 62 84 40 a0      tag 98, an array of 4, no protected header, no unprotected header
+//! 40..5a length       the payload follows as a byte string; its length in the fewest bytes
+//! 80..90              so many signatures follow, each of 107 bytes:
+//!   83 43 a1 01 27      an array of 3, the protected header: algorithm (1) is EdDSA (-8)
+//!   a1 04 58 20 key     the unprotected header: the key's number (4) is the public key, 32 bytes
+//!   58 40 signature     64 bytes
+//! ```
 
 use crate::cbor::{Kind, Reader, head, string};
 use crate::limits;
@@ -9,14 +18,13 @@ use crate::refusal::BundleRefusal;
 /// that a signature that the same key made for another purpose is none of a bundle.
 pub const CONTEXT: &[u8] = b"ravelin signed policy, format 1";
 
-/// Tag 98 (COSE_Sign), an array of four, an empty protected and an empty unprotected header.
+/// What a bundle begins with.
 pub(crate) const START: [u8; 5] = [0xd8, 98, 0x84, 0x40, 0xa0];
 
-/// The protected header of each signature: the algorithm (1) is EdDSA (-8), by RFC 9053, 2.2.
+/// The protected header of each signature (RFC 9053, 2.2).
 pub(crate) const PROTECTED: [u8; 3] = [0xa1, 0x01, 0x27];
 
-/// An array of three, the protected header as a byte string, and the unprotected header up to the 32 bytes of
-/// the key's number (4), which is the public key.
+/// A signature up to the bytes of its key.
 pub(crate) const SIGNATURE_START: [u8; 9] =
     [0x83, 0x43, PROTECTED[0], PROTECTED[1], PROTECTED[2], 0xa1, 0x04, 0x58, 32];
 
