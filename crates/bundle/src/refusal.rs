@@ -55,8 +55,8 @@ pub enum BundleRefusal {
     },
     /// One key signed twice, or the signatures are not in the order of their keys.
     #[error(
-        "signature {signature} of the bundle does not come behind the one before it by its key, or has the same \
-         key: each key signs once"
+        "signature {signature} of the bundle is by the key of the one before it, or by a lower one: each key \
+         signs once, in the order of the keys; add signatures by `ravelin bundle sign`"
     )]
     KeyOrder {
         /// Which signature, counted from 1.
@@ -64,7 +64,7 @@ pub enum BundleRefusal {
     },
     /// Fewer signatures than the threshold.
     #[error(
-        "the bundle has {count} signatures, where {threshold} are needed: let more administrators sign it"
+        "the bundle has {count} of the {threshold} signatures that are needed: let more administrators sign it"
     )]
     TooFewSignatures {
         /// How many it has.

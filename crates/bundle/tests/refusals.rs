@@ -263,7 +263,10 @@ fn refusals_say_what_to_do() {
         "byte 0 of the bundle: the start of a bundle is expected there: hand in the file as it was signed, \
          or sign it again"
     );
-    assert_eq!(all[1], "the bundle has 1 signatures, where 2 are needed: let more administrators sign it");
+    assert_eq!(
+        all[1],
+        "the bundle has 1 of the 2 signatures that are needed: let more administrators sign it"
+    );
     assert!(
         all[2].contains("by a key that this gateway does not know") && all[2].contains("let administrators")
     );

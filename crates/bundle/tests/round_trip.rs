@@ -45,6 +45,8 @@ fn all_keys_may_sign_and_one_key_may_be_enough() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn any_policy_has_the_encoding_of_a_second_encoder(seed: u64) {
         let policy = made::random_policy(&mut Random::new(seed));

@@ -125,7 +125,7 @@ fn what_a_gateway_would_refuse_is_refused_with_the_reason() {
     let desk = Desk::new();
     desk.sign_by_both();
     let few = desk.refused("verify one.bundle", &VERIFY);
-    assert!(few.contains("1 signatures, where 2 are needed"), "{few}");
+    assert!(few.contains("1 of the 2 signatures that are needed"), "{few}");
     let old = desk.refused("verify two.bundle --newest 12", &VERIFY);
     assert!(old.contains("version 12 was accepted before"), "{old}");
     let expired = desk.refused("verify two.bundle --trust trust.toml --at 2036-01-01T00:00:00Z", &[]);
