@@ -1,5 +1,6 @@
 //! The command line: commands, options, their help and examples.
 
+pub(crate) mod bundle;
 pub(crate) mod choices;
 pub(crate) mod doctor;
 pub(crate) mod export;
@@ -97,6 +98,9 @@ pub(crate) enum Command {
     /// Ask about the rules of a firewall: what never decides, what changes, which line decides
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Sign policies for gateways, and judge what others signed
+    #[command(subcommand)]
+    Bundle(bundle::BundleCommand),
     /// Write the rules of a program or of a file as nftables or NPF
     #[command(subcommand)]
     Export(export::ExportKind),

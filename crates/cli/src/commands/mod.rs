@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod bundle;
 mod capture;
 mod check;
 mod compile;
@@ -57,6 +58,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Naming(what) => naming::run(what, line.json),
         Command::Table(arguments) => table::run(arguments, line.json),
         Command::Policy(what) => policy::run(what, line.json),
+        Command::Bundle(what) => bundle::run(what, line.json),
         Command::Export(arguments) => export::run(arguments, line.json),
         Command::Lab(arguments) => lab::run(arguments, line.json),
         Command::Doctor(arguments) => doctor::run(arguments, line.json),

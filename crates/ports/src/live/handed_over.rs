@@ -71,8 +71,8 @@ impl OpenedPort {
         }
     }
 
-    /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane, first
-    /// the one that receives; of TAP one.
+    /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane,
+    /// first the one that receives; of TAP one.
     ///
     /// # Errors
     /// As for [`attach`](super::attach()).
