@@ -456,12 +456,12 @@ fn left(end: Instant) -> io::Result<Duration> {
 mod tests {
     use super::*;
     use messages::limits::WAITING_CLIENTS;
-    use messages::listening::listen;
-    use std::os::unix::fs::PermissionsExt;
+    use messages::listening::{Listening, listen};
+    use std::path::PathBuf;
 
-    fn listener(directory: &tempfile::TempDir) -> (UnixListener, PathBuf) {
+    fn listener(directory: &tempfile::TempDir) -> (Listening, PathBuf) {
         let path = directory.path().join("control.sock");
-        (UnixListener::bind(&path).expect("nothing is there"), path)
+        (listen(&path).expect("nothing is there"), path)
     }
 
     #[test]
