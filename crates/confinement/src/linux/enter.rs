@@ -12,7 +12,7 @@ pub struct Entered {
     without: Vec<Layer>,
 }
 
-/// Confines this process, which has a single thread and was started by [`separate`](super::separate), as far
+/// Confines this process, which has a single thread and was started by [`separate`](super::separate()), as far
 /// as threads and their memory still can be made: an empty root, no capabilities, Landlock, and the rest but
 /// limits and system calls.
 ///

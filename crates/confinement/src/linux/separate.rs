@@ -79,7 +79,7 @@ impl ProcessEnd {
 ///
 /// If this process is root of the machine, the new one is user 0 of its namespace and nobody (65534) outside,
 /// else it is user 0 there and the same user outside. It still sees the machine's files, since a program
-/// needs its libraries to begin; its own first deed has to be [`enter`](super::enter), before it reads
+/// needs its libraries to begin; its own first deed has to be [`enter`](super::enter()), before it reads
 /// anything from others.
 ///
 /// It may be called by a process with several threads. The new process is killed when the thread that calls
