@@ -49,8 +49,8 @@ impl Role {
     #[cfg(target_os = "linux")]
     pub(crate) fn more_descriptors(self) -> u64 {
         match self {
-            // A port that comes again, and the descriptors of a successor.
-            Self::Core => 64,
+            // Ports that come again: three for each of 64 workers at a time, and channels.
+            Self::Core => 256,
             Self::Compile => 0,
             Self::Control => 512,
         }

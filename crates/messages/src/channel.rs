@@ -115,6 +115,16 @@ impl Channel {
         if first == 0 {
             return Ok(None);
         }
+        self.rest(length, first, most).map(|message| Some((message, descriptors)))
+    }
+
+    /// What follows the first bytes of a message.
+    fn rest<M: DeserializeOwned>(
+        &mut self,
+        mut length: [u8; 4],
+        first: usize,
+        most: usize,
+    ) -> Result<M, ChannelError> {
         self.0.read_exact(&mut length[first..])?;
         let length = u32::from_le_bytes(length) as usize;
         if length > most {
@@ -130,7 +140,23 @@ impl Channel {
         if !behind.is_empty() {
             return Err(ChannelError::Behind(behind.len()));
         }
-        Ok(Some((message, descriptors)))
+        Ok(message)
+    }
+
+    /// As [`receive`](Channel::receive), of a process that may hand nothing over: Linux discards descriptors
+    /// that come with bytes that are read so.
+    ///
+    /// # Errors
+    /// As for [`receive`](Channel::receive).
+    pub fn receive_alone<M: DeserializeOwned>(&mut self, most: usize) -> Result<Option<M>, ChannelError> {
+        let mut length = [0; 4];
+        let first = loop {
+            match self.0.read(&mut length) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        if first == 0 { Ok(None) } else { self.rest(length, first, most).map(Some) }
     }
 
     /// Receives the first bytes of a message, with its descriptors.
@@ -228,6 +254,19 @@ mod tests {
         assert!(refused(&[5, 0, 0, 0, 0]).contains("channel"), "it ends within a message");
         assert!(refused(&[5, 0]).contains("channel"));
         assert!(refused(&[255, 255, 255, 255, 0]).contains("4294967295 bytes"));
+    }
+
+    #[test]
+    fn whoever_may_hand_nothing_over_leaves_nothing_open() {
+        let (mut one, mut other) = pair();
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        one.send(&LaunchMessage::Start, &[writer.as_fd()]).expect("sent");
+        drop(writer);
+        let received = other.receive_alone::<LaunchMessage>(100).expect("understood");
+        assert_eq!(received, Some(LaunchMessage::Start));
+        assert_eq!(reader.read(&mut [0]).expect("read"), 0, "nobody has the other end");
+        drop(one);
+        assert_eq!(other.receive_alone::<LaunchMessage>(100).expect("the end"), None);
     }
 
     #[test]

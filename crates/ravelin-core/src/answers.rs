@@ -1,6 +1,7 @@
 //! Answers the questions of `control`, one process after the other.
 
 use crate::activation::Activation;
+use crate::run::say;
 use engine::live::look::Counted;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown};
@@ -9,12 +10,12 @@ use messages::limits::LONGEST_MESSAGE;
 /// Answers until the other end is gone, or says something that is not understood.
 pub(crate) fn serve(mut control: Channel, activation: &Activation, layers: &[String]) {
     loop {
-        let question = match control.receive::<ControlQuestion>(LONGEST_MESSAGE) {
-            Ok(Some((question, _))) => question,
+        let question = match control.receive_alone::<ControlQuestion>(LONGEST_MESSAGE) {
+            Ok(Some(question)) => question,
             Ok(None) => return,
             Err(error) => {
                 // Whatever it says next, nobody knows where it begins.
-                eprintln!("ravelin-core: control: {error}");
+                say(&format_args!("control: {error}"));
                 return;
             }
         };

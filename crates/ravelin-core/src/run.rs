@@ -16,7 +16,8 @@ use messages::{Channel, ChannelError};
 use ports::live::Lane;
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::handed_over::PortRenewal;
-use std::io;
+use std::fmt;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Barrier, mpsc};
 use std::{process, thread};
@@ -90,7 +91,7 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     thread::Builder::new().name("launch".to_owned()).spawn(move || {
         launch_began.wait();
         if let Err(error) = hear(&mut launch, &renewals, &compiled, &controlled) {
-            eprintln!("ravelin-core: launch: {error}");
+            say(&error);
         }
         // Without `launch` nobody restarts what dies.
         process::exit(1);
@@ -127,7 +128,10 @@ fn hear(
                 };
                 let interface = port.interface.clone();
                 let renewed = renewal.renew(&supply::handed_over(port), descriptors);
-                renewed.map_err(|source| CoreError::Port { interface, source })?;
+                // The other ports go on.
+                if let Err(source) = renewed {
+                    say(&CoreError::Port { interface, source });
+                }
             }
             LaunchMessage::Begin(_) | LaunchMessage::Port(_) | LaunchMessage::Start => {
                 return Err(CoreError::Order("it begins a second time"));
@@ -137,15 +141,20 @@ fn hear(
     Ok(())
 }
 
+/// Says what is wrong. Where nobody can read it, packets matter more.
+pub(crate) fn say(error: &dyn fmt::Display) {
+    let _ = writeln!(io::stderr(), "ravelin-core: {error}");
+}
+
 /// Takes one program of `compile`, has it take over, and reports what became of it.
 fn take_program(mut compile: Channel, activation: &Activation, reports: &mut Channel) {
     let refused = |why: String| CoreReport::Refused { why: shortened(why) };
-    let report = match compile.receive::<CompileMessage>(LONGEST_PROGRAM) {
-        Ok(Some((CompileMessage::Program(text), _))) => match activation.activate(&text) {
+    let report = match compile.receive_alone::<CompileMessage>(LONGEST_PROGRAM) {
+        Ok(Some(CompileMessage::Program(text))) => match activation.activate(&text) {
             Ok(active) => CoreReport::Activated { hash: active.hash, number: active.number },
             Err(error) => refused(error.to_string()),
         },
-        Ok(Some((CompileMessage::Refused(why), _))) => refused(why),
+        Ok(Some(CompileMessage::Refused(why))) => refused(why),
         Ok(None) => refused("compile ended without a program".to_owned()),
         Err(error) => refused(format!("compile: {error}")),
     };

@@ -2,6 +2,7 @@
 
 use crate::arguments::Settings;
 use crate::error_output::pass_on;
+use crate::said::say;
 use crate::supervision::{Event, LaunchError};
 use confinement::{Role, SeparateStart, separate};
 use messages::Channel;
@@ -9,23 +10,43 @@ use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, 
 use messages::limits::LONGEST_MESSAGE;
 use ports::live::handed_over::OpenedPort;
 use ports::live::{HandedOver, Offloads, PortKind};
+use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::thread;
 
 /// The numbers of the descriptors that processes get.
 const STANDARD_INPUT: RawFd = 0;
 const STANDARD_OUTPUT: RawFd = 1;
 
-/// A core that was started: the channel to it.
+/// A core that was started, with the processes that were started for it: they end with it.
 pub(crate) struct Core {
     channel: Channel,
+    /// Which of the cores that were started it is.
+    number: u64,
+    core: Started,
+    /// The last one, whether it still runs or not.
+    compile: Option<Started>,
+    control: Option<Started>,
+}
+
+/// A process that was started; it is ended when this is dropped.
+struct Started {
+    id: i32,
+    process: OwnedFd,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = pidfd_send_signal(&self.process, Signal::KILL);
+    }
 }
 
 impl Core {
@@ -36,21 +57,21 @@ impl Core {
     pub(crate) fn start(
         settings: &Settings,
         ports: &[OpenedPort],
-        events: &Sender<Event>,
+        number: u64,
+        events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
+        // What cannot be opened is known before there is a process.
+        let lanes: Vec<_> =
+            ports.iter().map(|port| port.lanes(settings.workers)).collect::<Result<_, _>>()?;
         let (mut channel, theirs) = Channel::pair()?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
-        start(
-            &Start { role: Role::Core, program: &settings.core, arguments: &[], descriptors },
-            settings,
-            events,
-        )?;
+        let start = Start { role: Role::Core, program: &settings.core, arguments: &[], descriptors };
+        let core = start.start(settings, events)?;
         drop(theirs);
         let without = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
         let begin = Begin { workers: settings.workers, seed: seed(), without };
         channel.send(&LaunchMessage::Begin(begin), &[])?;
-        for port in ports {
-            let (described, descriptors) = port.lanes(settings.workers)?;
+        for (described, descriptors) in lanes {
             let message = LaunchMessage::Port(supplied(described));
             channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         }
@@ -59,25 +80,48 @@ impl Core {
         thread::Builder::new().name("reports".to_owned()).spawn(move || {
             // It ends with the core.
             while let Ok(Some((report, _))) = hears.receive::<CoreReport>(LONGEST_MESSAGE) {
-                if events.send(Event::Report(report)).is_err() {
+                if events.send(Event::Report(number, report)).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Core { channel })
+        Ok(Core { channel, number, core, compile: None, control: None })
     }
 
-    /// Starts a process that makes a program of the gateway's file, and gives it to the core.
+    /// Whether a report is one of this core.
+    pub(crate) fn is(&self, number: u64) -> bool {
+        self.number == number
+    }
+
+    /// Whether a process is this core, or the last of its kind that was started for it.
+    pub(crate) fn has(&self, role: Role, id: i32) -> bool {
+        let last = match role {
+            Role::Core => Some(&self.core),
+            Role::Compile => self.compile.as_ref(),
+            Role::Control => self.control.as_ref(),
+        };
+        last.is_some_and(|process| process.id == id)
+    }
+
+    /// Starts a process that makes a program of the gateway's file, and gives it to the core. An earlier one
+    /// is ended.
     ///
     /// # Errors
     /// It cannot be started, or the core is gone.
-    pub(crate) fn compile(&mut self, settings: &Settings, events: &Sender<Event>) -> Result<(), LaunchError> {
+    pub(crate) fn compile(
+        &mut self,
+        settings: &Settings,
+        events: &SyncSender<Event>,
+    ) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
         let arguments = &["compile-for-core".as_ref(), settings.file.as_os_str()];
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let program = &settings.ravelin;
+        self.compile = None;
         self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?;
-        start(&Start { role: Role::Compile, program, arguments, descriptors }, settings, events)
+        let start = Start { role: Role::Compile, program, arguments, descriptors };
+        self.compile = Some(start.start(settings, events)?);
+        Ok(())
     }
 
     /// Starts a process that answers at the control socket by what the core tells it.
@@ -88,7 +132,7 @@ impl Core {
         &mut self,
         settings: &Settings,
         listener: &UnixListener,
-        events: &Sender<Event>,
+        events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT), (listener.as_fd(), STANDARD_OUTPUT)];
@@ -97,8 +141,11 @@ impl Core {
             arguments.extend([OsStr::new("--without"), OsStr::new(layer.name())]);
         }
         let program = &settings.ravelin;
+        self.control = None;
         self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?;
-        start(&Start { role: Role::Control, program, arguments: &arguments, descriptors }, settings, events)
+        let start = Start { role: Role::Control, program, arguments: &arguments, descriptors };
+        self.control = Some(start.start(settings, events)?);
+        Ok(())
     }
 
     /// Hands over other descriptors of a port, whose interface is there again.
@@ -121,34 +168,35 @@ struct Start<'a> {
     descriptors: &'a [(BorrowedFd<'a>, RawFd)],
 }
 
-/// Starts a process apart from the machine, passes on what it tells as errors, and tells when it has ended.
-/// It ends with the calling thread at the latest.
-fn start(start: &Start<'_>, settings: &Settings, events: &Sender<Event>) -> Result<(), LaunchError> {
-    let role = start.role;
-    let failed = |source| LaunchError::Start { program: start.program.to_owned(), source };
-    let program = File::open(start.program).map_err(failed)?;
-    let (told, errors) = io::pipe()?;
-    let arguments = [role.name().as_ref()].into_iter().chain(start.arguments.iter().copied());
-    let mut child = separate(
-        &SeparateStart {
+impl Start<'_> {
+    /// Starts it apart from the machine, passes on what it tells as errors, and tells when it has ended. It
+    /// ends with the calling thread at the latest.
+    fn start(&self, settings: &Settings, events: &SyncSender<Event>) -> Result<Started, LaunchError> {
+        let role = self.role;
+        let failed = |source| LaunchError::Start { program: self.program.to_owned(), source };
+        let program = File::open(self.program).map_err(failed)?;
+        let (told, errors) = io::pipe()?;
+        let arguments = [role.name().as_ref()].into_iter().chain(self.arguments.iter().copied());
+        let start = SeparateStart {
             program: program.as_fd(),
             arguments: &arguments.map(OsStr::to_owned).collect::<Vec<_>>(),
             error_output: errors.as_fd(),
-            descriptors: start.descriptors,
-        },
-        role,
-        &settings.without,
-    )?;
-    let events = events.clone();
-    thread::Builder::new()
-        .name(format!("{} says", role.name()))
-        .spawn(move || pass_on(told, io::stderr()))?;
-    thread::Builder::new().name(role.name().to_owned()).spawn(move || {
-        let ended = child.wait();
-        // Whoever supervises may have ended.
-        let _ = events.send(Event::Ended(role, ended));
-    })?;
-    Ok(())
+            descriptors: self.descriptors,
+        };
+        let mut child = separate(&start, role, &settings.without)?;
+        let id = child.id();
+        let started = Started { id, process: child.as_fd().try_clone_to_owned()? };
+        let events = events.clone();
+        thread::Builder::new()
+            .name(format!("{} says", role.name()))
+            .spawn(move || pass_on(role.name(), told, say))?;
+        thread::Builder::new().name(role.name().to_owned()).spawn(move || {
+            let ended = child.wait();
+            // Whoever supervises may have ended.
+            let _ = events.send(Event::Ended(role, id, ended));
+        })?;
+        Ok(started)
+    }
 }
 
 /// The port as a message describes it.

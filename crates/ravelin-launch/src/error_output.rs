@@ -1,30 +1,37 @@
-//! Passes on what a process tells as errors, as much as somebody reads: a process that is taken over may fill
-//! no disk with it.
+//! Passes on what a process tells as errors, as much as somebody reads, line by line under its name: a
+//! process that is taken over may fill no disk with it, and say nothing in the name of another.
 
-use std::io::{Read, Write};
+use crate::said::told;
+use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
 /// So many bytes are passed on in this time.
 const MOST: usize = 64 << 10;
 const TIME: Duration = Duration::from_secs(60);
+/// The longest line that is passed on in one piece.
+const LINE: u64 = 4096;
 
 /// Passes on what comes until its end.
-pub(crate) fn pass_on(mut from: impl Read, mut to: impl Write) {
-    let mut buffer = [0; 4096];
+pub(crate) fn pass_on(name: &str, from: impl Read, mut say: impl FnMut(&str)) {
+    let mut from = BufReader::new(from);
     let (mut begun, mut passed, mut lost) = (Instant::now(), 0, 0);
-    while let Ok(length @ 1..) = from.read(&mut buffer) {
+    let mut line = Vec::new();
+    // A line that does not end is passed on in pieces.
+    while let Ok(length @ 1..) = Read::by_ref(&mut from).take(LINE).read_until(b'\n', &mut line) {
         if begun.elapsed() >= TIME {
             (begun, passed) = (Instant::now(), 0);
         }
         if passed == 0 && lost > 0 {
-            // Nobody may be there to read it.
-            let _ = writeln!(to, "ravelin-launch: {lost} bytes of errors were not passed on");
+            say(&format!("ravelin-launch: {lost} bytes of errors of {name} were not passed on"));
             lost = 0;
         }
-        let fits = length.min(MOST - passed);
-        let _ = to.write_all(&buffer[..fits]);
-        passed += fits;
-        lost += length - fits;
+        if passed + length <= MOST {
+            say(&format!("{name}: {}", told(&String::from_utf8_lossy(&line))));
+            passed += length;
+        } else {
+            lost += length;
+        }
+        line.clear();
     }
 }
 
@@ -34,11 +41,14 @@ mod tests {
 
     #[test]
     fn no_more_is_passed_on_in_a_minute_than_somebody_reads() {
-        let mut told = Vec::new();
-        pass_on(&b"what is wrong\n"[..], &mut told);
-        assert_eq!(told, b"what is wrong\n");
-        told.clear();
-        pass_on(&vec![b'x'; MOST + 10_000][..], &mut told);
-        assert_eq!(told.len(), MOST);
+        let mut said = Vec::new();
+        pass_on("core", &b"what is wrong\nlaunch: \x1b[2J"[..], |line| said.push(line.to_owned()));
+        assert_eq!(said, ["core: what is wrong", "core: launch: \\u{1b}[2J"]);
+        let (mut bytes, mut lines) = (0, 0);
+        pass_on("core", &vec![b'x'; MOST + 10_000][..], |line| {
+            bytes += line.len() - "core: ".len();
+            lines += 1;
+        });
+        assert_eq!((bytes, lines), (MOST, MOST / LINE as usize));
     }
 }

@@ -16,6 +16,8 @@ mod children;
 #[cfg(target_os = "linux")]
 mod error_output;
 #[cfg(target_os = "linux")]
+mod said;
+#[cfg(target_os = "linux")]
 mod supervision;
 
 use std::process::ExitCode;
@@ -25,14 +27,16 @@ fn main() -> ExitCode {
     let settings = match arguments::Settings::parse(lexopt::Parser::from_env()) {
         Ok(settings) => settings,
         Err(error) => {
-            eprintln!("ravelin-launch: {error}; `ravelin serve --trusted FILE` starts it as it has to be");
+            said::say(&format!(
+                "ravelin-launch: {error}; `ravelin serve --trusted FILE` starts it as it has to be"
+            ));
             return ExitCode::from(2);
         }
     };
     match supervision::supervise(&settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ravelin-launch: {error}");
+            said::say(&format!("ravelin-launch: {error}"));
             ExitCode::FAILURE
         }
     }

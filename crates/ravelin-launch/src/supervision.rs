@@ -2,26 +2,31 @@
 //! there again.
 //!
 //! ```text
-//!           ┌────────────── the core ends: at once, later if it ends soon after its start ─┐
+//!           ┌────────────── the core ends, and with it what was started for it ────────────┐
 //!           ▼                                                                              │
 //! ports ─► core starts ─► locked ─► compile starts ─► a program takes over ────────────────┤
+//!                              │         └─◄─┘ it dies before that                         │
 //!                              └──► control starts ◄─┐ it ends                             │
 //!                                        └───────────┘                                     │
 //! SIGHUP: compile starts again                       SIGTERM, SIGINT: everything ends
 //! ```
+//!
+//! What ends is started again at once, and later if it ends soon after its start again and again. Nothing
+//! waits for that: signals, ports and the other processes go on.
 
 use crate::arguments::Settings;
 use crate::children::Core;
+use crate::said::{say, told};
 use confinement::{ProcessEnd, Role, SeparateError};
 use messages::launch::CoreReport;
-use messages::listening::listen;
+use messages::listening::{Listening, listen};
 use ports::live::AttachError;
 use ports::live::handed_over::OpenedPort;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,6 +37,8 @@ const SOON: Duration = Duration::from_secs(1);
 /// How long a while is: twice as long each time, up to the second.
 const WHILE: Duration = Duration::from_millis(100);
 const LONGEST_WHILE: Duration = Duration::from_secs(5);
+/// How much of what was heard may wait: a core that says more waits itself.
+const MOST_EVENTS: usize = 64;
 
 /// Why the gateway ends.
 #[derive(Debug, thiserror::Error)]
@@ -65,34 +72,69 @@ pub(crate) enum LaunchError {
 
 /// What the supervisor hears of.
 pub(crate) enum Event {
-    /// A process has ended.
-    Ended(Role, io::Result<ProcessEnd>),
-    /// The core reports.
-    Report(CoreReport),
+    /// The process of this number has ended.
+    Ended(Role, i32, io::Result<ProcessEnd>),
+    /// The core of this number reports.
+    Report(u64, CoreReport),
     /// A signal came.
     Signal(i32),
 }
 
-/// How soon after its start a process ended, again and again.
-struct Patience {
-    since: Instant,
+/// When a process is started again: at once, and later if it ends soon after its start again and again.
+struct Restart {
+    started: Instant,
     wait: Duration,
+    /// When, if it is to be started.
+    at: Option<Instant>,
 }
 
-impl Patience {
-    fn new() -> Patience {
-        Patience { since: Instant::now(), wait: Duration::ZERO }
+impl Restart {
+    fn new() -> Restart {
+        Restart { started: Instant::now(), wait: Duration::ZERO, at: None }
     }
 
-    /// The process has ended: waits for as long as it is to be waited before it starts again.
-    fn exercise(&mut self) {
-        self.wait = match self.since.elapsed() < SOON {
+    /// The process has ended, or could not be started.
+    fn ended(&mut self) {
+        self.wait = match self.started.elapsed() < SOON {
             true => (self.wait * 2).clamp(WHILE, LONGEST_WHILE),
             false => Duration::ZERO,
         };
-        thread::sleep(self.wait);
-        self.since = Instant::now();
+        self.at = Some(Instant::now() + self.wait);
     }
+
+    /// Whether it is to be started now, which then is done.
+    fn is_due(&mut self) -> bool {
+        let due = self.at.is_some_and(|at| Instant::now() >= at);
+        if due {
+            (self.at, self.started) = (None, Instant::now());
+        }
+        due
+    }
+
+    /// How long it is until then, at most `most`.
+    fn left(&self, most: Duration) -> Duration {
+        self.at.map_or(most, |at| at.saturating_duration_since(Instant::now()).min(most))
+    }
+}
+
+/// A gateway while it runs.
+struct Supervisor<'a> {
+    settings: &'a Settings,
+    ports: Vec<OpenedPort>,
+    /// Which ports are away.
+    away: Vec<bool>,
+    listening: Listening,
+    events: SyncSender<Event>,
+    core: Option<Core>,
+    /// How many cores were started.
+    cores: u64,
+    /// The core has locked itself in, so that it hears others.
+    locked: bool,
+    /// It has had a program.
+    active: bool,
+    core_restart: Restart,
+    compile_restart: Restart,
+    control_restart: Restart,
 }
 
 /// Runs a gateway until a signal ends it.
@@ -101,112 +143,142 @@ impl Patience {
 /// A port cannot be opened at the start, or a process cannot be started.
 pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     let open = |wanted| OpenedPort::open(wanted, settings.workers);
-    let mut ports = settings.ports.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let ports = settings.ports.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let listening = listen(&settings.control)
         .map_err(|source| LaunchError::Control { path: settings.control.clone(), source })?;
-    let (events, heard) = mpsc::channel();
+    let (events, heard) = mpsc::sync_channel(MOST_EVENTS);
     heed_signals(&events)?;
-    let (mut core_patience, mut control_patience) = (Patience::new(), Patience::new());
-    let mut core = Core::start(settings, &ports, &events)?;
-    // Whether the core has locked itself in, so that it hears others; and how many processes answer for it.
-    let (mut locked, mut controls) = (false, 0u32);
-    let mut away = vec![false; ports.len()];
+    let mut supervisor = Supervisor {
+        settings,
+        away: vec![false; ports.len()],
+        ports,
+        listening,
+        events,
+        core: None,
+        cores: 0,
+        locked: false,
+        active: false,
+        core_restart: Restart::new(),
+        compile_restart: Restart::new(),
+        control_restart: Restart::new(),
+    };
+    supervisor.start_core()?;
     loop {
-        match heard.recv_timeout(LOOK) {
-            Ok(Event::Signal(SIGHUP)) => {
-                told(Role::Compile, core.compile(settings, &events));
-            }
-            Ok(Event::Signal(_)) => return Ok(()),
-            Ok(Event::Report(report)) => {
-                tell(&report);
-                if let CoreReport::Locked { .. } = report {
-                    locked = true;
-                    told(Role::Compile, core.compile(settings, &events));
-                    if controls == 0 {
-                        controls += told(Role::Control, core.control(settings, &listening.listener, &events));
-                    }
-                }
-            }
-            Ok(Event::Ended(Role::Core, ended)) => {
-                eprintln!("ravelin-launch: {}", ending(Role::Core, &ended));
-                locked = false;
-                core = restarted(settings, &ports, &events, &mut core_patience);
-            }
-            Ok(Event::Ended(Role::Control, ended)) => {
-                controls = controls.saturating_sub(1);
-                // It ends with its core; the next core gets another one.
-                if locked && controls == 0 {
-                    eprintln!("ravelin-launch: {}", ending(Role::Control, &ended));
-                    control_patience.exercise();
-                    controls += told(Role::Control, core.control(settings, &listening.listener, &events));
-                }
-            }
-            Ok(Event::Ended(Role::Compile, ended)) => {
-                if !matches!(ended, Ok(ProcessEnd::Exited(0))) {
-                    eprintln!("ravelin-launch: {}", ending(Role::Compile, &ended));
-                }
-            }
+        match heard.recv_timeout(supervisor.left()) {
+            Ok(Event::Signal(SIGHUP)) => supervisor.compile_restart.at = Some(Instant::now()),
+            Ok(Event::Signal(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Ok(Event::Report(number, report)) => supervisor.heard(number, &report),
+            Ok(Event::Ended(role, id, ended)) => supervisor.ended(role, id, &ended),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        for ((port, wanted), (away, number)) in
-            ports.iter_mut().zip(&settings.ports).zip(away.iter_mut().zip(1..))
+        supervisor.restart();
+        supervisor.look();
+    }
+}
+
+impl Supervisor<'_> {
+    /// How long nothing is to be done if nothing is heard.
+    fn left(&self) -> Duration {
+        [&self.core_restart, &self.compile_restart, &self.control_restart]
+            .into_iter()
+            .fold(LOOK, |most, restart| restart.left(most))
+    }
+
+    fn start_core(&mut self) -> Result<(), LaunchError> {
+        // The one before it is ended first, with all that was started for it.
+        self.core = None;
+        self.cores += 1;
+        (self.locked, self.active) = (false, false);
+        (self.compile_restart, self.control_restart) = (Restart::new(), Restart::new());
+        self.core = Some(Core::start(self.settings, &self.ports, self.cores, &self.events)?);
+        Ok(())
+    }
+
+    /// Starts what is to be started now.
+    fn restart(&mut self) {
+        if self.core_restart.is_due()
+            && let Err(error) = self.start_core()
         {
-            look(port, wanted, away, number, &mut core, settings.workers);
+            say(&format!("ravelin-launch: core: {error}"));
+            self.core_restart.ended();
+        }
+        let Some(core) = self.core.as_mut().filter(|_| self.locked) else { return };
+        if self.compile_restart.is_due()
+            && let Err(error) = core.compile(self.settings, &self.events)
+        {
+            say(&format!("ravelin-launch: compile: {error}"));
+            self.compile_restart.ended();
+        }
+        if self.control_restart.is_due()
+            && let Err(error) = core.control(self.settings, &self.listening.listener, &self.events)
+        {
+            say(&format!("ravelin-launch: control: {error}"));
+            self.control_restart.ended();
         }
     }
-}
 
-/// A core in place of one that ended, as soon as one can be had.
-fn restarted(
-    settings: &Settings,
-    ports: &[OpenedPort],
-    events: &Sender<Event>,
-    patience: &mut Patience,
-) -> Core {
-    loop {
-        patience.exercise();
-        match Core::start(settings, ports, events) {
-            Ok(core) => return core,
-            Err(error) => eprintln!("ravelin-launch: core: {error}"),
+    /// A core reports.
+    fn heard(&mut self, number: u64, report: &CoreReport) {
+        if !self.core.as_ref().is_some_and(|core| core.is(number)) {
+            return;
         }
-    }
-}
-
-/// Says why a process could not be started for the core, and how many were: if the core is gone, the next one
-/// gets its own.
-fn told(role: Role, started: Result<(), LaunchError>) -> u32 {
-    match started {
-        Ok(()) => 1,
-        Err(error) => {
-            eprintln!("ravelin-launch: {}: {error}", role.name());
-            0
+        match report {
+            // A core that was taken over may say it again and again.
+            CoreReport::Locked { .. } if self.locked => return,
+            CoreReport::Locked { .. } => {
+                self.locked = true;
+                let now = Some(Instant::now());
+                (self.compile_restart.at, self.control_restart.at) = (now, now);
+            }
+            CoreReport::Activated { .. } => self.active = true,
+            CoreReport::Refused { .. } => {}
         }
+        tell(report);
     }
-}
 
-/// Where the interface of a port has gone, whatever is there of its name is opened and handed over.
-fn look(
-    port: &mut OpenedPort,
-    wanted: &ports::live::WantedPort,
-    away: &mut bool,
-    number: u16,
-    core: &mut Core,
-    workers: u16,
-) {
-    if port.is_there() {
-        return;
+    /// A process has ended.
+    fn ended(&mut self, role: Role, id: i32, ended: &io::Result<ProcessEnd>) {
+        if !self.core.as_ref().is_some_and(|core| core.has(role, id)) {
+            return;
+        }
+        let well = matches!(ended, Ok(ProcessEnd::Exited(0)));
+        match role {
+            Role::Core => {
+                self.core = None;
+                self.core_restart.ended();
+            }
+            Role::Control => self.control_restart.ended(),
+            Role::Compile if well => return,
+            // Without a program every packet is dropped; with one, whoever asked for another asks again.
+            Role::Compile if !self.active => self.compile_restart.ended(),
+            Role::Compile => {}
+        }
+        say(&format!("ravelin-launch: {}", ending(role, ended)));
     }
-    if !std::mem::replace(away, true) {
-        eprintln!("ravelin-launch: port {number}: {} is gone", wanted.interface);
-    }
-    // Whatever is in the way now, it may be gone the next time.
-    let Ok(opened) = OpenedPort::open(wanted, workers) else { return };
-    *port = opened;
-    *away = false;
-    match core.renew(number, port, workers) {
-        Ok(()) => eprintln!("ravelin-launch: port {number}: {} is there again", wanted.interface),
-        Err(error) => eprintln!("ravelin-launch: port {number}: {error}"),
+
+    /// Where the interface of a port has gone, whatever is there of its name is opened and handed over.
+    fn look(&mut self) {
+        let Supervisor { settings, ports, away, core, .. } = self;
+        let ports = ports.iter_mut().zip(&settings.ports).zip(away.iter_mut().zip(1..));
+        for ((port, wanted), (away, number)) in ports {
+            if !*away && port.is_there() {
+                continue;
+            }
+            if !std::mem::replace(away, true) {
+                say(&format!("ravelin-launch: port {number}: {} is gone", wanted.interface));
+            }
+            if !port.is_there() {
+                // Whatever is in the way now, it may be gone the next time.
+                let Ok(opened) = OpenedPort::open(wanted, settings.workers) else { continue };
+                *port = opened;
+            }
+            // A core that is started meanwhile gets it from the beginning.
+            let Some(core) = core else { continue };
+            if core.renew(number, port, settings.workers).is_ok() {
+                *away = false;
+                say(&format!("ravelin-launch: port {number}: {} is there again", wanted.interface));
+            }
+        }
     }
 }
 
@@ -214,19 +286,17 @@ fn look(
 fn tell(report: &CoreReport) {
     match report {
         CoreReport::Locked { layers } if layers.is_empty() => {
-            eprintln!("core: runs, and drops every packet until a policy is there");
+            say("core: runs, and drops every packet until a policy is there");
         }
         CoreReport::Locked { layers } => {
-            eprintln!(
-                "core: locked in by {}; it drops every packet until a policy is there",
-                layers.join(", ")
-            );
+            let layers = told(&layers.join(", "));
+            say(&format!("core: locked in by {layers}; it drops every packet until a policy is there"));
         }
         CoreReport::Activated { hash, number } => {
             let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            eprintln!("core: program {number} runs, sha256 {hash}");
+            say(&format!("core: program {number} runs, sha256 {hash}"));
         }
-        CoreReport::Refused { why } => eprintln!("core: what ran goes on: {why}"),
+        CoreReport::Refused { why } => say(&format!("core: what ran goes on: {}", told(why))),
     }
 }
 
@@ -243,7 +313,7 @@ fn ending(role: Role, ended: &io::Result<ProcessEnd>) -> String {
     }
 }
 
-fn heed_signals(events: &Sender<Event>) -> Result<(), LaunchError> {
+fn heed_signals(events: &SyncSender<Event>) -> Result<(), LaunchError> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let events = events.clone();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -254,4 +324,28 @@ fn heed_signals(events: &Sender<Event>) -> Result<(), LaunchError> {
         }
     })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_soon_after_its_start_is_started_later_each_time() {
+        let mut restart = Restart::new();
+        assert!(!restart.is_due(), "it runs");
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            restart.ended();
+            waits.push(restart.wait.as_millis());
+            restart.at = restart.at.map(|_| Instant::now());
+            assert!(restart.is_due() && !restart.is_due(), "once");
+        }
+        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+        restart.started -= SOON;
+        restart.ended();
+        assert!(restart.is_due(), "at once after it has run for a while");
+        restart.ended();
+        assert!(restart.left(LOOK) > Duration::ZERO && restart.left(Duration::ZERO) == Duration::ZERO);
+    }
 }

@@ -61,8 +61,21 @@ fn built(name: &str) -> PathBuf {
     path
 }
 
+/// A cable between the gateway and a host.
+fn plug(gateway: &Namespace, host: &Namespace, (end, address, last): (&str, Ipv4Addr, u8)) {
+    // No IPv6, whose hosts would talk by themselves.
+    host.set("ipv6/conf/default/disable_ipv6", "1").expect("it has IPv6");
+    let links = gateway.links().expect("links");
+    links.cable((end, [2, 0, 0, 0, 9, last]), ("eth", [2, 0, 0, 0, 0, last]), host).expect("a cable");
+    links.up(end).expect("it is on");
+    let links = host.links().expect("links");
+    links.up("eth").expect("it is on");
+    links.address("eth", address, 24).expect("an address");
+}
+
 /// Two hosts, and a gateway between them.
 struct Trusted {
+    gateway: Namespace,
     a: Namespace,
     b: Namespace,
     folder: tempfile::TempDir,
@@ -80,16 +93,8 @@ impl Trusted {
             return None;
         };
         let (a, b) = (Namespace::new().expect("another"), Namespace::new().expect("another"));
-        for (host, end, address, last) in [(&a, "to-a", A, 1), (&b, "to-b", B, 2)] {
-            // No IPv6, whose hosts would talk by themselves.
-            host.set("ipv6/conf/default/disable_ipv6", "1").expect("it has IPv6");
-            let links = gateway.links().expect("links");
-            links.cable((end, [2, 0, 0, 0, 9, last]), ("eth", [2, 0, 0, 0, 0, last]), host).expect("a cable");
-            links.up(end).expect("it is on");
-            let links = host.links().expect("links");
-            links.up("eth").expect("it is on");
-            links.address("eth", address, 24).expect("an address");
-        }
+        plug(&gateway, &a, ("to-a", A, 1));
+        plug(&gateway, &b, ("to-b", B, 2));
         let folder = tempfile::tempdir().expect("a folder");
         // The process that compiles is nobody.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("its own");
@@ -115,7 +120,7 @@ impl Trusted {
         thread::spawn(move || {
             errors.lines().map_while(Result::ok).take_while(|line| tells.send(line.clone()).is_ok()).count()
         });
-        Some(Trusted { a, b, folder, launch, told })
+        Some(Trusted { gateway, a, b, folder, launch, told })
     }
 
     /// Waits until it tells a line with these words.
@@ -132,15 +137,27 @@ impl Trusted {
         }
     }
 
-    /// The process of this role that runs.
-    fn process(&self, name: &str) -> Pid {
+    /// The processes that were started for the gateway and run.
+    fn children(&self) -> Vec<Pid> {
         let id = self.launch.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("it runs");
-        let is = |pid: &&str| {
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
-        };
-        let found = children.split_whitespace().find(is).unwrap_or_else(|| panic!("no {name}: {children}"));
-        Pid::from_raw(found.parse().expect("a number")).expect("not 0")
+        let numbers = children.split_whitespace().map(|pid| pid.parse().expect("a number"));
+        numbers.filter_map(Pid::from_raw).collect()
+    }
+
+    /// Those of this name.
+    fn processes(&self, name: &str) -> Vec<Pid> {
+        let comm = |pid: &Pid| fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid()));
+        let mut all = self.children();
+        all.retain(|pid| comm(pid).is_ok_and(|comm| comm.trim() == name));
+        all
+    }
+
+    /// The only one.
+    fn process(&self, name: &str) -> Pid {
+        let found = self.processes(name);
+        assert_eq!(found.len(), 1, "{name}");
+        found[0]
     }
 
     fn kill(&self, name: &str) {
@@ -257,6 +274,35 @@ fn a_program_that_is_refused_leaves_the_one_before_it_and_another_takes_over_wit
     reload(PROGRAM);
     trusted.hears("core: program 4 runs");
     assert_eq!(trusted.passes(), 0);
+}
+
+#[test]
+fn a_core_that_dies_while_an_interface_is_away_is_one_core_when_it_is_back_and_signals_are_heard() {
+    let test =
+        "a_core_that_dies_while_an_interface_is_away_is_one_core_when_it_is_back_and_signals_are_heard";
+    let Some(mut trusted) = Trusted::new(test, &[]) else { return };
+    trusted.hears("core: program 2 runs");
+    let unplug = || {
+        let output = trusted.gateway.run("ip", &["link", "delete", "to-a"], "").expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        trusted.hears("to-a is gone");
+    };
+    unplug();
+    trusted.kill("ravelin-core");
+    for _ in 0..2 {
+        trusted.hears("ravelin-launch: core: ");
+        assert_eq!(trusted.processes("ravelin-core"), []);
+    }
+    plug(&trusted.gateway, &trusted.a, ("to-a", A, 1));
+    trusted.hears("core: program 2 runs");
+    assert_eq!(trusted.passes(), 0);
+    trusted.process("ravelin-core");
+    unplug();
+    trusted.kill("ravelin-core");
+    trusted.hears("ravelin-launch: core: ");
+    let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
+    kill_process(launch, Signal::TERM).expect("it runs");
+    assert!(trusted.launch.wait().expect("it ends").success());
 }
 
 #[test]
