@@ -13,8 +13,8 @@ pub struct Entered {
 }
 
 /// Confines this process, which has a single thread and was started by [`separate`](super::separate()), as
-/// far as threads and their memory still can be made: an empty root, no capabilities, Landlock, and the rest but
-/// limits and system calls.
+/// far as threads and their memory still can be made: an empty root, no capabilities, Landlock, and the rest
+/// but limits and system calls.
 ///
 /// The calls of the C library that look into files (names of hosts and users, time zones, character sets, the
 /// number of processors) fail from here on. What they are to find has to be asked before.
