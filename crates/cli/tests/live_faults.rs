@@ -74,7 +74,11 @@ fn a_flow_goes_on_when_the_carrier_gives_another_address() {
     for (from, to) in [(own.as_str(), "192.0.2.51"), ("192.0.2.51", own.as_str())] {
         readdress(&home, from, to);
         flow.goes_on();
-        assert!(endpoint(&home).starts_with(to), "{}", endpoint(&home));
+        // A datagram that was on its way before may come last.
+        until(|| match endpoint(&home) {
+            known if known.starts_with(to) => Ok(()),
+            other => Err(other),
+        });
     }
     flow.goes_on();
     // Who was not there before reaches the host, too.
