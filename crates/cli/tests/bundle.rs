@@ -175,7 +175,7 @@ fn what_cannot_be_signed_is_told_and_nothing_is_written_over() {
     assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
     fs::set_permissions(&key, Permissions::from_mode(0o640)).unwrap();
     let open = desk.refused("key show anna.key", &[]);
-    assert!(open.contains("others may read or write it"), "{open}");
+    assert!(open.contains("may be read or written by others"), "{open}");
     desk.write("empty.key", "");
     fs::set_permissions(desk.folder.path().join("empty.key"), Permissions::from_mode(0o600)).unwrap();
     assert!(desk.refused("key show empty.key", &[]).contains("it does not hold a key"));

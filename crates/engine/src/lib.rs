@@ -12,6 +12,7 @@ pub mod live;
 pub mod ordering;
 pub mod pieces;
 pub mod places;
+mod program_hash;
 pub mod report;
 pub mod steps;
 pub mod stf;
@@ -21,6 +22,7 @@ pub mod worker;
 
 pub use bench::{PacketBench, PacketOutcome, WaitedPacket};
 pub use commit::{Ledger, Volume};
+pub use program_hash::program_hash;
 pub use report::{Figures, Imbalance, Report, Setting, Times, back_end_name};
 pub use transmit::Transmitter;
 pub use worker::{Finished, RunError, TimedPart, Worker};

@@ -505,7 +505,8 @@ fn check(
     Ok(())
 }
 
-fn by_reason(program: &Program, packets: impl Fn(u16) -> u64) -> BTreeMap<String, u64> {
+/// Packets by the name of the reason, for reasons with packets.
+pub fn by_reason(program: &Program, packets: impl Fn(u16) -> u64) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for (index, reason) in program.reasons.iter().enumerate() {
         let count = packets(index as u16);

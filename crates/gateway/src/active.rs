@@ -2,16 +2,16 @@
 
 use engine::live::Remote;
 use engine::live::look::Counted;
+use engine::program_hash;
+use engine::report::by_reason;
 use messages::control::Shown;
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// The program that runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveView {
-    /// SHA-256 of the text of its IR with the entries that tables began with, in hexadecimal.
+    /// [`program_hash`] of it, in hexadecimal.
     pub hash: String,
     /// Its name.
     pub program: String,
@@ -38,8 +38,8 @@ impl From<Shown> for ActiveView {
             confined_by: shown.layers,
             received: shown.received,
             forwarded: shown.forwarded,
-            dropped: shown.dropped.into_iter().collect(),
-            punted: shown.punted.into_iter().collect(),
+            dropped: shown.dropped,
+            punted: shown.punted,
         }
     }
 }
@@ -47,29 +47,19 @@ impl From<Shown> for ActiveView {
 /// The program that these workers run; `None` if one of them has ended.
 pub(crate) fn active(remote: &Remote) -> Option<ActiveView> {
     let counted = remote.look().and_then(Counted::whole)?;
-    let text = ir::print::print(&counted.program);
-    let reasons = counted.program.reasons.iter().zip(0u16..);
-    let by_reason = |of: &dyn Fn(u16) -> u64| {
-        let named = reasons.clone().map(|(reason, number)| (reason.name.clone(), of(number)));
-        named.filter(|(_, packets)| *packets > 0).collect()
-    };
-    let ledger = &counted.ledger;
+    let (program, ledger) = (&counted.program, &counted.ledger);
     Some(ActiveView {
-        hash: hexadecimal(digest(&SHA256, text.as_bytes()).as_ref()),
-        program: counted.program.name.clone(),
+        hash: hexadecimal(&program_hash(program)),
+        program: program.name.clone(),
         generation: counted.number,
         confined_by: Vec::new(),
         received: ledger.received().packets,
         forwarded: ledger.forwarded().packets,
-        dropped: by_reason(&|reason| ledger.dropped(reason).packets),
-        punted: by_reason(&|reason| ledger.punted(reason).packets),
+        dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
+        punted: by_reason(program, |reason| ledger.punted(reason).packets),
     })
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // A string takes whatever is written.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

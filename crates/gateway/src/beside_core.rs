@@ -5,7 +5,7 @@ use crate::active::ActiveView;
 use crate::clients::{Attending, Clients};
 use crate::control::{self, Asked, ControlAnswer};
 use messages::control::{ControlQuestion, CoreAnswer};
-use messages::limits::LONGEST_MESSAGE;
+use messages::limits::LONGEST_PROGRAM;
 use messages::{Channel, ChannelError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -61,10 +61,15 @@ fn answer(core: &Mutex<Channel>, asked: &Asked) -> ControlAnswer {
     }
 }
 
-/// Asks the core.
+/// Asks the core. After an answer that is not understood nobody knows where the next one begins, so the
+/// channel ends, and with it this process.
 fn ask(core: &Mutex<Channel>, question: &ControlQuestion) -> Result<CoreAnswer, ChannelError> {
     let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
-    core.send(question, &[])?;
     let gone = || ChannelError::System(io::ErrorKind::UnexpectedEof.into());
-    core.receive(LONGEST_MESSAGE)?.map(|(answer, _)| answer).ok_or_else(gone)
+    let sent = core.send(question, &[]).map_err(ChannelError::from);
+    let answered = sent.and_then(|()| core.receive_alone(LONGEST_PROGRAM)?.ok_or_else(gone));
+    if answered.is_err() {
+        core.end();
+    }
+    answered
 }

@@ -86,6 +86,7 @@ use crate::routing::{self, RoutingError, RoutingSettings, TableNeed};
 use engine::live::{Core, remembered};
 use ir::Program;
 use lang::settings::Settings;
+use messages::limits::MOST_WORKERS;
 use packet::PortNumber;
 use places::PortPlace;
 use ports::live::{Offloads, PortKind, TunnelError, WantedPort, XdpMode, XdpWishes};
@@ -102,9 +103,6 @@ use tunnel::{FileTunnel, OneOrMany};
 
 /// The default path of the control socket.
 pub const CONTROL: &str = "/run/ravelin.sock";
-
-/// The largest number of workers of a gateway.
-const WORKERS: u16 = 64;
 
 /// An error in the file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -529,10 +527,10 @@ fn workers(
 ) -> Result<WorkerSettings, ConfigError> {
     let mut workers = WorkerSettings { own_state, ..WorkerSettings::default() };
     if let Some(count) = count {
-        let wrong = place(text, count.span().start, format!("`workers`: between 1 and {WORKERS}"));
+        let wrong = place(text, count.span().start, format!("`workers`: between 1 and {MOST_WORKERS}"));
         workers.place = (wrong.line, wrong.column);
         workers.count = count.into_inner();
-        if !(1..=WORKERS).contains(&workers.count) {
+        if !(1..=MOST_WORKERS).contains(&workers.count) {
             return Err(wrong);
         }
     }

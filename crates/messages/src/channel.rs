@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -75,6 +76,12 @@ impl Channel {
     /// The descriptor, to hand it to another process.
     pub fn into_descriptor(self) -> OwnedFd {
         self.0.into()
+    }
+
+    /// Ends the channel at both ends: what is on its way can be received, and nothing more comes.
+    pub fn end(&self) {
+        // It may have ended.
+        let _ = self.0.shutdown(Shutdown::Both);
     }
 
     /// Sends a message with these descriptors, and waits until there is room for it.

@@ -1,6 +1,7 @@
 //! What `control` asks of the core, and what the core answers: one answer for each question, in order.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ pub enum CoreAnswer {
 /// What runs, and what became of packets since it took over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// SHA-256 of the text of its IR.
+    /// SHA-256 of the text of its IR, as the core prints it.
     pub hash: [u8; 32],
     /// The name of the program.
     pub program: String,
@@ -34,7 +35,7 @@ pub struct Shown {
     /// Packets that were handed to a port.
     pub forwarded: u64,
     /// Packets that were dropped, by the name of the reason.
-    pub dropped: Vec<(String, u64)>,
+    pub dropped: BTreeMap<String, u64>,
     /// Packets that were punted, by the name of the reason.
-    pub punted: Vec<(String, u64)>,
+    pub punted: BTreeMap<String, u64>,
 }

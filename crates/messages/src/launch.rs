@@ -87,7 +87,7 @@ pub enum CoreReport {
     },
     /// A program has taken over.
     Activated {
-        /// SHA-256 of the text of its IR.
+        /// SHA-256 of the text of its IR, as the core prints it.
         hash: [u8; 32],
         /// How many have taken over, this one included; the one that drops every packet is the first.
         number: u64,

@@ -1,5 +1,5 @@
-//! The messages between the processes of a gateway that is split into parts, and the channels that carry
-//! them.
+//! The messages between the processes of a gateway that is split into parts, the channels that carry them,
+//! and the control socket, which one process makes and another answers at.
 //!
 //! ```text
 //!            descriptors of ports, channels                    questions, changes

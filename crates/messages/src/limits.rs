@@ -6,8 +6,14 @@ pub const LONGEST_PROGRAM: usize = 64 << 20;
 /// The longest message of another kind, in bytes (1 MiB).
 pub const LONGEST_MESSAGE: usize = 1 << 20;
 
-/// How many descriptors come with a message at most: three for each of 64 workers.
-pub const MOST_DESCRIPTORS: usize = 192;
+/// The most workers of a gateway.
+pub const MOST_WORKERS: u16 = 64;
+
+/// The most ports of a core.
+pub const MOST_PORTS: usize = 1024;
+
+/// How many descriptors come with a message at most: three for each worker.
+pub const MOST_DESCRIPTORS: usize = 3 * MOST_WORKERS as usize;
 
 /// The longest text for people in a message, in bytes: what is longer is cut.
 pub const LONGEST_TEXT: usize = 4096;

@@ -8,9 +8,7 @@
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::handed_over::{OpenedPort, adopt};
-use ports::live::{
-    Attached, Middleware, Offloads, PortKind, Receiver, VlanPlace, WantedPort, XdpWishes, attach,
-};
+use ports::live::{Attached, PortKind, Receiver, VlanPlace, WantedPort, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::process::Command;
@@ -62,17 +60,7 @@ fn cable(namespace: Option<&str>) -> bool {
 }
 
 fn wanted(interface: &str) -> WantedPort {
-    WantedPort {
-        interface: interface.to_owned(),
-        vlan: VlanPlace::default(),
-        kind: PortKind::AfPacket,
-        offloads: Offloads::Cut,
-        keep_from_kernel: false,
-        promiscuous: true,
-        xdp: XdpWishes::default(),
-        middleware: Middleware::default(),
-        tunnel: None,
-    }
+    WantedPort { promiscuous: true, ..WantedPort::plain(interface) }
 }
 
 fn port(interface: &str, lanes: u16) -> Attached {

@@ -1,12 +1,12 @@
 //! Has a program take over: reads it, verifies it, loads it for every worker, and exchanges it in one step.
 
 use engine::live::{Generation, Loaded, Remote, load_steering};
+use engine::program_hash;
 use exec::replace::ReplaceError;
 use exec::{BackendKind, LoadError};
 use ir::Program;
 use ir::read::IrReadError;
 use ir::steering::declare_worker_busy;
-use ring::digest::{SHA256, digest};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why a program does not take over. What ran before goes on.
@@ -32,7 +32,7 @@ pub enum ActivationError {
 /// The program that runs.
 #[derive(Clone, Debug)]
 pub struct Active {
-    /// SHA-256 of the text of its IR.
+    /// [`program_hash`] of it.
     pub hash: [u8; 32],
     /// How many have taken over, this one included.
     pub number: u64,
@@ -51,7 +51,8 @@ pub struct Activation {
 impl Activation {
     /// For workers that run [`boot`](crate::boot) over so many ports.
     pub(crate) fn new(remote: Remote, ports: u16, seed: u64) -> Activation {
-        let active = Active { hash: hash(crate::boot::TEXT), number: 1, name: crate::boot::program().name };
+        let boot = crate::boot::program();
+        let active = Active { hash: program_hash(&boot), number: 1, name: boot.name };
         Activation { remote, ports, seed, active: Mutex::new(active) }
     }
 
@@ -70,11 +71,15 @@ impl Activation {
     /// # Errors
     /// The text is no program that the verifier admits, or it cannot take over; what ran before goes on.
     pub fn activate(&self, text: &str) -> Result<Active, ActivationError> {
-        let program = ir::read::read(text)?;
+        let mut program = ir::read::read(text)?;
+        let workers = self.remote.workers() as u16;
+        if workers > 1 {
+            declare_worker_busy(&mut program).map_err(ActivationError::WorkerBusy)?;
+        }
         // One takeover after the other: each counts from the one before it.
         let mut active = self.lock();
-        let next = Active { hash: hash(text), number: active.number + 1, name: program.name.clone() };
-        let workers = self.remote.workers() as u16;
+        let (hash, name) = (program_hash(&program), program.name.clone());
+        let next = Active { hash, number: active.number + 1, name };
         let generations = generations(program, workers, self.ports, self.seed, next.number)?;
         let replaced = self.remote.replace(generations, Vec::new()).ok_or(ActivationError::Ended)?;
         replaced.outcome.map_err(ActivationError::Replace)?;
@@ -87,27 +92,17 @@ impl Activation {
     }
 }
 
-/// SHA-256 of a text.
-fn hash(text: &str) -> [u8; 32] {
-    let mut hash = [0; 32];
-    hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
-    hash
-}
-
 /// A program, loaded for every worker into the interpreter.
 ///
 /// # Errors
 /// The verifier refuses it, or it needs too much memory.
 pub(crate) fn generations(
-    mut program: Program,
+    program: Program,
     workers: u16,
     ports: u16,
     seed: u64,
     number: u64,
 ) -> Result<Vec<Generation>, ActivationError> {
-    if workers > 1 {
-        declare_worker_busy(&mut program).map_err(ActivationError::WorkerBusy)?;
-    }
     let load = |_| exec::load(&program, BackendKind::Interpreter, ports, seed);
     let backends = (0..workers).map(load).collect::<Result<_, _>>()?;
     let steering = load_steering(&program, BackendKind::Interpreter, workers)?;

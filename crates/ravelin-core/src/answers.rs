@@ -3,6 +3,7 @@
 use crate::activation::Activation;
 use crate::run::say;
 use engine::live::look::Counted;
+use engine::report::by_reason;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown};
 use messages::limits::LONGEST_MESSAGE;
@@ -35,12 +36,7 @@ fn shown(activation: &Activation, layers: &[String]) -> CoreAnswer {
     let Some(counted) = whole else {
         return CoreAnswer::Refused("a worker of the core has ended".to_owned());
     };
-    let reasons = counted.program.reasons.iter().zip(0u16..);
-    let by_reason = |of: &dyn Fn(u16) -> u64| {
-        let named = reasons.clone().map(|(reason, number)| (reason.name.clone(), of(number)));
-        named.filter(|(_, packets)| *packets > 0).collect()
-    };
-    let ledger = &counted.ledger;
+    let (program, ledger) = (&counted.program, &counted.ledger);
     CoreAnswer::Shown(Shown {
         hash: active.hash,
         program: active.name,
@@ -48,7 +44,7 @@ fn shown(activation: &Activation, layers: &[String]) -> CoreAnswer {
         layers: layers.to_vec(),
         received: ledger.received().packets,
         forwarded: ledger.forwarded().packets,
-        dropped: by_reason(&|reason| ledger.dropped(reason).packets),
-        punted: by_reason(&|reason| ledger.punted(reason).packets),
+        dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
+        punted: by_reason(program, |reason| ledger.punted(reason).packets),
     })
 }

@@ -164,9 +164,6 @@ fn take_program(mut compile: Channel, activation: &Activation, reports: &mut Cha
 
 /// A text for people, cut where a message would get too long.
 fn shortened(mut text: String) -> String {
-    if text.len() > LONGEST_TEXT {
-        let end = (0..=LONGEST_TEXT).rev().find(|&at| text.is_char_boundary(at));
-        text.truncate(end.unwrap_or(0));
-    }
+    text.truncate(text.floor_char_boundary(LONGEST_TEXT));
     text
 }

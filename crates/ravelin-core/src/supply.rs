@@ -2,16 +2,11 @@
 
 use crate::run::CoreError;
 use messages::launch::{Begin, LaunchMessage, PortWay, SuppliedPort, Unfinished};
-use messages::limits::LONGEST_MESSAGE;
+use messages::limits::{LONGEST_MESSAGE, MOST_PORTS, MOST_WORKERS};
 use messages::{Channel, ChannelError};
 use ports::live::handed_over::{PortRenewal, adopt};
 use ports::live::{Attached, HandedOver, Offloads, PortKind};
 use std::os::fd::OwnedFd;
-
-/// The most workers of a core.
-pub(crate) const MOST_WORKERS: u16 = 64;
-/// The most ports of a core.
-pub(crate) const MOST_PORTS: usize = 1024;
 
 /// The ports that were given.
 pub(crate) struct Supply {
@@ -29,7 +24,7 @@ pub(crate) fn begin(launch: &mut Channel) -> Result<Begin, CoreError> {
         return Err(CoreError::Order("it begins with another message than `Begin`"));
     };
     if begin.workers == 0 || begin.workers > MOST_WORKERS {
-        return Err(CoreError::Order("there must be 1 to 64 workers"));
+        return Err(CoreError::Order("there must be a worker, and no more than a gateway may have"));
     }
     Ok(begin)
 }
@@ -47,7 +42,7 @@ pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreEr
             _ => return Err(CoreError::Order("before `Start` come ports alone")),
         };
         if ports.len() >= MOST_PORTS {
-            return Err(CoreError::Order("there are more than 1024 ports"));
+            return Err(CoreError::Order("there are more ports than a core may have"));
         }
         let name = port.interface.clone();
         let number = ports.len() as u16 + 1;

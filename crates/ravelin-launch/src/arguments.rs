@@ -9,11 +9,9 @@
 
 use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
-use ports::live::{Middleware, Offloads, PortKind, VlanPlace, WantedPort, XdpWishes};
+use messages::limits::MOST_WORKERS;
+use ports::live::{Offloads, PortKind, WantedPort};
 use std::path::PathBuf;
-
-/// The most workers.
-const MOST_WORKERS: u16 = 64;
 
 /// What `launch` is told.
 #[derive(Debug, PartialEq)]
@@ -53,7 +51,7 @@ impl Settings {
                 Arg::Long("control") => control = Some(parser.value()?.into()),
                 Arg::Long("workers") => workers = parser.value()?.parse()?,
                 Arg::Long("without") => without.push(parser.value()?.parse()?),
-                Arg::Long("port") => ports.push(plain(parser.value()?.string()?)),
+                Arg::Long("port") => ports.push(WantedPort::plain(&parser.value()?.string()?)),
                 Arg::Long("kind") => {
                     let kind = parser.value()?.parse_with(|text| match text {
                         "af_packet" => Ok(PortKind::AfPacket),
@@ -77,7 +75,7 @@ impl Settings {
             }
         }
         if workers == 0 || workers > MOST_WORKERS {
-            return Err("`--workers` must be 1 to 64".into());
+            return Err(format!("`--workers` must be 1 to {MOST_WORKERS}").into());
         }
         let needed = |name: &str, path: Option<PathBuf>| {
             path.ok_or_else(|| lexopt::Error::from(format!("`--{name}` is missing")))
@@ -91,21 +89,6 @@ impl Settings {
             ports,
             without,
         })
-    }
-}
-
-/// A port of this interface of which nothing else was said.
-fn plain(interface: String) -> WantedPort {
-    WantedPort {
-        interface,
-        vlan: VlanPlace::Alone,
-        kind: PortKind::AfPacket,
-        offloads: Offloads::Cut,
-        keep_from_kernel: false,
-        promiscuous: false,
-        xdp: XdpWishes::default(),
-        middleware: Middleware::default(),
-        tunnel: None,
     }
 }
 
@@ -125,12 +108,12 @@ mod tests {
             "{PATHS} --workers 2 --port eth0 --promiscuous --port tap0 --kind tap --offloads off --keep-from-kernel --without landlock"
         ))
         .expect("understood");
-        let first = WantedPort { promiscuous: true, ..plain("eth0".to_owned()) };
+        let first = WantedPort { promiscuous: true, ..WantedPort::plain("eth0") };
         let second = WantedPort {
             kind: PortKind::Tap,
             offloads: Offloads::Off,
             keep_from_kernel: true,
-            ..plain("tap0".to_owned())
+            ..WantedPort::plain("tap0")
         };
         assert_eq!(settings.ports, [first, second]);
         assert_eq!((settings.workers, settings.without), (2, vec![Layer::Landlock]));

@@ -3,7 +3,7 @@
 use crate::arguments::Settings;
 use crate::error_output::pass_on;
 use crate::said::say;
-use crate::supervision::{Event, LaunchError};
+use crate::supervision::{Event, LaunchError, Port};
 use confinement::{Role, SeparateStart, separate};
 use messages::Channel;
 use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
@@ -56,13 +56,15 @@ impl Core {
     /// It cannot be started, or a port cannot be opened.
     pub(crate) fn start(
         settings: &Settings,
-        ports: &[OpenedPort],
+        ports: &[Port<'_>],
         number: u64,
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
         // What cannot be opened is known before there is a process.
-        let lanes: Vec<_> =
-            ports.iter().map(|port| port.lanes(settings.workers)).collect::<Result<_, _>>()?;
+        let lanes: Vec<_> = ports
+            .iter()
+            .map(|port| Ok(port.opened()?.lanes(settings.workers)?))
+            .collect::<Result<_, LaunchError>>()?;
         let (mut channel, theirs) = Channel::pair()?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let start = Start { role: Role::Core, program: &settings.core, arguments: &[], descriptors };

@@ -2,14 +2,13 @@
 //! process that is taken over may fill no disk with it, and say nothing in the name of another.
 
 use crate::said::told;
+use messages::limits::LONGEST_TEXT;
 use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
 /// So many bytes are passed on in this time.
 const MOST: usize = 64 << 10;
 const TIME: Duration = Duration::from_secs(60);
-/// The longest line that is passed on in one piece.
-const LINE: u64 = 4096;
 
 /// Passes on what comes until its end.
 pub(crate) fn pass_on(name: &str, from: impl Read, mut say: impl FnMut(&str)) {
@@ -17,7 +16,9 @@ pub(crate) fn pass_on(name: &str, from: impl Read, mut say: impl FnMut(&str)) {
     let (mut begun, mut passed, mut lost) = (Instant::now(), 0, 0);
     let mut line = Vec::new();
     // A line that does not end is passed on in pieces.
-    while let Ok(length @ 1..) = Read::by_ref(&mut from).take(LINE).read_until(b'\n', &mut line) {
+    while let Ok(length @ 1..) =
+        Read::by_ref(&mut from).take(LONGEST_TEXT as u64).read_until(b'\n', &mut line)
+    {
         if begun.elapsed() >= TIME {
             (begun, passed) = (Instant::now(), 0);
         }
@@ -49,6 +50,6 @@ mod tests {
             bytes += line.len() - "core: ".len();
             lines += 1;
         });
-        assert_eq!((bytes, lines), (MOST, MOST / LINE as usize));
+        assert_eq!((bytes, lines), (MOST, MOST / LONGEST_TEXT));
     }
 }

@@ -20,8 +20,8 @@ use crate::said::{say, told};
 use confinement::{ProcessEnd, Role, SeparateError};
 use messages::launch::CoreReport;
 use messages::listening::{Listening, listen};
-use ports::live::AttachError;
 use ports::live::handed_over::OpenedPort;
+use ports::live::{AttachError, WantedPort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -46,6 +46,9 @@ pub(crate) enum LaunchError {
     /// a port cannot be opened
     #[error("{0}")]
     Port(#[from] AttachError),
+    /// a port whose interface is away
+    #[error("interface {0} is away")]
+    Away(String),
     /// a process cannot be started
     #[error("{} cannot be started: {source}", program.display())]
     Start {
@@ -88,6 +91,13 @@ struct Restart {
     at: Option<Instant>,
 }
 
+impl Port<'_> {
+    /// Its port, if its interface is there.
+    pub(crate) fn opened(&self) -> Result<&OpenedPort, LaunchError> {
+        self.opened.as_ref().ok_or_else(|| LaunchError::Away(self.wanted.interface.clone()))
+    }
+}
+
 impl Restart {
     fn new() -> Restart {
         Restart { started: Instant::now(), wait: Duration::ZERO, at: None }
@@ -117,12 +127,19 @@ impl Restart {
     }
 }
 
+/// A port of the gateway.
+pub(crate) struct Port<'a> {
+    wanted: &'a WantedPort,
+    /// Nothing while its interface is away.
+    opened: Option<OpenedPort>,
+    /// Whether the core has the port as it is now.
+    handed_over: bool,
+}
+
 /// A gateway while it runs.
 struct Supervisor<'a> {
     settings: &'a Settings,
-    ports: Vec<OpenedPort>,
-    /// Which ports are away.
-    away: Vec<bool>,
+    ports: Vec<Port<'a>>,
     listening: Listening,
     events: SyncSender<Event>,
     core: Option<Core>,
@@ -142,7 +159,10 @@ struct Supervisor<'a> {
 /// # Errors
 /// A port cannot be opened at the start, or a process cannot be started.
 pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
-    let open = |wanted| OpenedPort::open(wanted, settings.workers);
+    let open = |wanted| {
+        let opened = Some(OpenedPort::open(wanted, settings.workers)?);
+        Ok::<_, LaunchError>(Port { wanted, opened, handed_over: true })
+    };
     let ports = settings.ports.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let listening = listen(&settings.control)
         .map_err(|source| LaunchError::Control { path: settings.control.clone(), source })?;
@@ -150,7 +170,6 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     heed_signals(&events)?;
     let mut supervisor = Supervisor {
         settings,
-        away: vec![false; ports.len()],
         ports,
         listening,
         events,
@@ -177,11 +196,11 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
 }
 
 impl Supervisor<'_> {
-    /// How long nothing is to be done if nothing is heard.
+    /// How long nothing is to be done if nothing is heard. What is for a core waits until one is there.
     fn left(&self) -> Duration {
-        [&self.core_restart, &self.compile_restart, &self.control_restart]
-            .into_iter()
-            .fold(LOOK, |most, restart| restart.left(most))
+        let left = self.core_restart.left(LOOK);
+        let of_core = [&self.compile_restart, &self.control_restart];
+        of_core.into_iter().filter(|_| self.locked).fold(left, |most, restart| restart.left(most))
     }
 
     fn start_core(&mut self) -> Result<(), LaunchError> {
@@ -258,25 +277,23 @@ impl Supervisor<'_> {
 
     /// Where the interface of a port has gone, whatever is there of its name is opened and handed over.
     fn look(&mut self) {
-        let Supervisor { settings, ports, away, core, .. } = self;
-        let ports = ports.iter_mut().zip(&settings.ports).zip(away.iter_mut().zip(1..));
-        for ((port, wanted), (away, number)) in ports {
-            if !*away && port.is_there() {
-                continue;
+        let Supervisor { settings, ports, core, .. } = self;
+        for (port, number) in ports.iter_mut().zip(1..) {
+            let name = &port.wanted.interface;
+            if port.opened.as_ref().is_some_and(|opened| !opened.is_there()) {
+                // What it has of the old one goes before another is opened, which may be the same.
+                (port.opened, port.handed_over) = (None, false);
+                say(&format!("ravelin-launch: port {number}: {name} is gone"));
             }
-            if !std::mem::replace(away, true) {
-                say(&format!("ravelin-launch: port {number}: {} is gone", wanted.interface));
-            }
-            if !port.is_there() {
+            if port.opened.is_none() {
                 // Whatever is in the way now, it may be gone the next time.
-                let Ok(opened) = OpenedPort::open(wanted, settings.workers) else { continue };
-                *port = opened;
+                port.opened = OpenedPort::open(port.wanted, settings.workers).ok();
             }
-            // A core that is started meanwhile gets it from the beginning.
-            let Some(core) = core else { continue };
-            if core.renew(number, port, settings.workers).is_ok() {
-                *away = false;
-                say(&format!("ravelin-launch: port {number}: {} is there again", wanted.interface));
+            if let (Some(opened), Some(core), false) = (&port.opened, core.as_mut(), port.handed_over)
+                && core.renew(number, opened, settings.workers).is_ok()
+            {
+                port.handed_over = true;
+                say(&format!("ravelin-launch: port {number}: {name} is there again"));
             }
         }
     }

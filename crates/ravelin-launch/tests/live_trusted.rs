@@ -306,6 +306,25 @@ fn a_core_that_dies_while_an_interface_is_away_is_one_core_when_it_is_back_and_s
 }
 
 #[test]
+fn an_interface_that_was_elsewhere_and_comes_back_is_used_again() {
+    let test = "an_interface_that_was_elsewhere_and_comes_back_is_used_again";
+    let Some(trusted) = Trusted::new(test, &[]) else { return };
+    trusted.hears("core: program 2 runs");
+    let own = ("to-a", [2, 0, 0, 0, 9, 1]);
+    let elsewhere = Namespace::new().expect("another");
+    let index = trusted.gateway.links().expect("links").index("to-a").expect("it is there");
+    trusted.gateway.links().expect("links").hand("to-a", own, &elsewhere).expect("it goes");
+    trusted.hears("to-a is gone");
+    let links = elsewhere.links().expect("links");
+    links.hand("to-a", own, &trusted.gateway).expect("it comes back");
+    let links = trusted.gateway.links().expect("links");
+    links.up("to-a").expect("it is on");
+    assert_eq!(links.index("to-a").expect("it is there"), index, "Linux calls it the same");
+    trusted.hears("to-a is there again");
+    assert_eq!(trusted.passes(), 0);
+}
+
+#[test]
 fn a_layer_is_done_without_only_if_it_is_named() {
     let test = "a_layer_is_done_without_only_if_it_is_named";
     let Some(trusted) = Trusted::new(test, &["--without", "landlock"]) else { return };
@@ -327,13 +346,19 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("filter.rav"), PROGRAM).expect("written");
     let file = folder.path().join("gateway.toml");
-    let text = "program = \"filter.rav\"\nmetrics = \"127.0.0.1:9\"\n[[port]]\ninterface = \"lo\"\n";
-    fs::write(&file, text).expect("written");
-    let output =
-        Command::new(built("ravelin")).args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && words.contains("`metrics` cannot be had with `--trusted` yet"),
-        "{words}"
-    );
+    for (gateway, port, refused) in [
+        ("metrics = \"127.0.0.1:9\"", "interface = \"lo\"", "`metrics` cannot be had"),
+        ("", "interface = \"lo\"\naddresses = [\"192.0.2.1/24\"]", "addresses and routes cannot be had"),
+        ("", "interface = \"lo\"\nkind = \"af_xdp\"", "port lo cannot be had"),
+        ("", "on = \"lo\"\nvlan = 20", "port lo.20 cannot be had"),
+        ("", "interface = \"lo\"\nimpair = { loss = \"1%\" }", "port lo cannot be had"),
+        ("", "interface = \"lo\"\n[[port]]\nempty = true", "no port may be `empty`"),
+    ] {
+        fs::write(&file, format!("program = \"filter.rav\"\n{gateway}\n[[port]]\n{port}\n"))
+            .expect("written");
+        let mut command = Command::new(built("ravelin"));
+        let output = command.args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && words.contains(refused), "{port}: {words}");
+    }
 }

@@ -8,6 +8,8 @@ use crate::arguments::bundle::{
 };
 use crate::failure::Failure;
 use crate::render;
+use crate::render::diagnostic::hex;
+use crate::render::quantity::of;
 use ::bundle::sign::{UnverifiedBundle, add_signature, read_unverified, sign};
 use ::bundle::{SignedPolicy, limits};
 use ports::files;
@@ -70,7 +72,11 @@ fn write_signed(wanted: &SignArguments, json: bool) -> Result<(), Failure> {
     if json {
         return Ok(render::json(&document(&seen))?);
     }
-    Ok(render::text(&format!("{out}: version {}, {}\n", seen.policy.version, signatures(seen.keys.len())))?)
+    Ok(render::text(&format!(
+        "{out}: version {}, {}\n",
+        seen.policy.version,
+        of(seen.keys.len() as u64, "signature")
+    ))?)
 }
 
 fn show(wanted: &ShowBundleArguments, json: bool) -> Result<(), Failure> {
@@ -89,7 +95,7 @@ fn show(wanted: &ShowBundleArguments, json: bool) -> Result<(), Failure> {
         return Ok(render::text(&seen.policy.program.chars().map(harmless).collect::<String>())?);
     }
     let mut text = described(&seen.policy);
-    let _ = writeln!(text, "{}, not verified, by the keys", signatures(seen.keys.len()));
+    let _ = writeln!(text, "{}, not verified, by the keys", of(seen.keys.len() as u64, "signature"));
     for key in &seen.keys {
         let _ = writeln!(text, "  {}", hex(key));
     }
@@ -174,10 +180,6 @@ fn document(seen: &UnverifiedBundle) -> Value {
     })
 }
 
-fn signatures(count: usize) -> String {
-    if count == 1 { "1 signature".to_owned() } else { format!("{count} signatures") }
-}
-
 /// A second of Unix time as a date.
 fn date(seconds: u64) -> String {
     if seconds < DATES_END {
@@ -185,8 +187,4 @@ fn date(seconds: u64) -> String {
     } else {
         format!("second {seconds} after 1970")
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

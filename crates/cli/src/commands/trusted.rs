@@ -10,6 +10,7 @@ use gateway::{Config, beside_core};
 use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
+use ports::live::handed_over::can_be_handed_over;
 use ports::live::{Offloads, PortKind, WantedPort};
 use std::io;
 use std::os::fd::AsFd;
@@ -57,6 +58,10 @@ fn suits(config: &Config) -> Result<(), String> {
         (config.names.is_some() || config.register.is_some(), "names"),
         (!config.workers.cores.is_empty(), "`cores`"),
     ];
+    for port in &config.ports {
+        can_be_handed_over(port)
+            .map_err(|what| format!("port {} cannot be had with `--trusted` yet: {what}", port.name()))?;
+    }
     match asked.iter().find(|(is_asked, _)| *is_asked) {
         Some((_, what)) => Err(format!(
             "{what} cannot be had with `--trusted` yet: remove them from the file, or leave `--trusted` out"

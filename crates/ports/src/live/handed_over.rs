@@ -14,7 +14,7 @@
 
 use super::af_packet::{self, Adopted, Held};
 use super::segments::packets_only;
-use super::{AttachError, Attached, HandedOver, Middleware, Offloads, PortKind, WantedPort, tap};
+use super::{AttachError, Attached, HandedOver, Offloads, PortKind, WantedPort, tap};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,29 +36,18 @@ impl OpenedPort {
     /// Claims an interface, or makes a TAP device with so many queues.
     ///
     /// # Errors
-    /// As for [`attach`](super::attach()); and ports of other kinds, of parts of an interface, and with
-    /// middleware cannot be handed over.
+    /// As for [`attach`](super::attach()), and as for [`can_be_handed_over`].
     pub fn open(wanted: &WantedPort, lanes: u16) -> Result<OpenedPort, AttachError> {
-        let plain = WantedPort { middleware: Middleware::default(), ..wanted.clone() };
-        let refused = |what| {
-            Err(AttachError::System {
-                interface: wanted.interface.clone(),
-                call: "opening it for a confined process",
-                source: io::Error::new(io::ErrorKind::Unsupported, what),
-            })
-        };
-        if *wanted != plain || wanted.vlan != super::VlanPlace::Alone {
-            return refused("`vlan`, `impair`, `shape` and `trace` are not available there");
-        }
-        let held = match wanted.kind {
-            PortKind::AfPacket => Kept::AfPacket(af_packet::claim(wanted)?),
-            PortKind::Tap => {
-                let (mode, queues) = tap::open_queues(wanted, lanes)?;
-                Kept::Tap(queues, mode)
-            }
-            PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
-                return refused("its `kind` must be \"af_packet\" or \"tap\" there");
-            }
+        can_be_handed_over(wanted).map_err(|what| AttachError::System {
+            interface: wanted.interface.clone(),
+            call: "opening it for a confined process",
+            source: io::Error::new(io::ErrorKind::Unsupported, what),
+        })?;
+        let held = if wanted.kind == PortKind::Tap {
+            let (mode, queues) = tap::open_queues(wanted, lanes)?;
+            Kept::Tap(queues, mode)
+        } else {
+            Kept::AfPacket(af_packet::claim(wanted)?)
         };
         Ok(OpenedPort { wanted: wanted.clone(), held })
     }
@@ -87,6 +76,30 @@ impl OpenedPort {
         };
         let WantedPort { interface, kind, offloads, promiscuous, .. } = self.wanted.clone();
         Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode }, descriptors))
+    }
+}
+
+/// Whether a port can be opened for another process.
+///
+/// # Errors
+/// What of it cannot be handed over: another kind than AF_PACKET and TAP, a part of an interface, middleware.
+pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
+    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::Tap) {
+        return Err(
+            "the `kind` of a port must be \"af_packet\" or \"tap\" there, and no port may be `empty`",
+        );
+    }
+    let plain = WantedPort {
+        kind: wanted.kind.clone(),
+        offloads: wanted.offloads,
+        keep_from_kernel: wanted.keep_from_kernel,
+        promiscuous: wanted.promiscuous,
+        ..WantedPort::plain(&wanted.interface)
+    };
+    if *wanted == plain {
+        Ok(())
+    } else {
+        Err("`vlan`, `on`, `impair`, `shape`, `trace` and `xdp` are not available there")
     }
 }
 

@@ -19,6 +19,7 @@ pub mod middleware;
 mod netlink;
 mod out;
 mod presence;
+pub mod secret_file;
 mod segments;
 pub mod shape;
 pub mod sys;

@@ -33,7 +33,7 @@ pub use wanted::{TunnelError, TunnelWishes, WantedPeer};
 
 use super::clock::{Clock, MachineClock};
 use super::empty::Nothing;
-use super::{AttachError, Attached, Lane, Presence, Receiver, WantedPort};
+use super::{AttachError, Attached, Lane, Presence, Receiver, WantedPort, secret_file};
 use incoming::Incoming;
 use mailbox::Mailbox;
 use outlet::Outlet;
@@ -74,8 +74,8 @@ fn open(wishes: &TunnelWishes) -> Result<Port, TunnelError> {
         started: now.wall,
     };
     // The system has random bytes for whoever asks, once it has any; so nothing fails later.
-    key_file::random(&mut [0; 32]).map_err(listen)?;
-    let random = |bytes: &mut [u8]| key_file::random(bytes).expect("the system gives random bytes");
+    secret_file::random(&mut [0; 32]).map_err(listen)?;
+    let random = |bytes: &mut [u8]| secret_file::random(bytes).expect("the system gives random bytes");
     let mut tunnel = Tunnel::new(setup, Box::new(random))?;
     for peer in &wishes.peers {
         tunnel.add_peer(PeerId(peer.number), peer.setup())?;

@@ -117,6 +117,21 @@ pub struct WantedPort {
 }
 
 impl WantedPort {
+    /// An AF_PACKET port of this interface of which nothing else is said.
+    pub fn plain(interface: &str) -> WantedPort {
+        WantedPort {
+            interface: interface.to_owned(),
+            vlan: VlanPlace::default(),
+            kind: PortKind::default(),
+            offloads: Offloads::default(),
+            keep_from_kernel: false,
+            promiscuous: false,
+            xdp: XdpWishes::default(),
+            middleware: Middleware::default(),
+            tunnel: None,
+        }
+    }
+
     /// The name of the port: that of its interface, and of a port of a VLAN the VLAN's number behind it.
     pub fn name(&self) -> String {
         match self.vlan {
@@ -164,15 +179,10 @@ impl HandedOver {
     /// What is wanted of an interface that was opened so.
     pub(super) fn wanted(&self) -> WantedPort {
         WantedPort {
-            interface: self.interface.clone(),
-            vlan: VlanPlace::Alone,
             kind: self.kind.clone(),
             offloads: self.offloads,
-            keep_from_kernel: false,
             promiscuous: self.promiscuous,
-            xdp: XdpWishes::default(),
-            middleware: Middleware::default(),
-            tunnel: None,
+            ..WantedPort::plain(&self.interface)
         }
     }
 }

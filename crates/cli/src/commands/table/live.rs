@@ -4,6 +4,7 @@ use super::{counts, files};
 use crate::arguments::table_live::{AddArguments, RemoveArguments, ReplaceArguments, ShowTableArguments};
 use crate::failure::Failure;
 use crate::render;
+use crate::render::diagnostic::hex;
 use crate::render::quantity::{count, of};
 use crate::render::table::{Side, table};
 use client::answer::ListedValue;
@@ -115,10 +116,6 @@ fn members(client: &mut TableClient, group: u16, schema: &GroupSchema, json: boo
         }
     }
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn bytes(digits: &str) -> Result<Vec<u8>, Failure> {

@@ -1,0 +1,31 @@
+//! By which number a program is known, so that whoever has its text can see that it runs.
+
+use ir::Program;
+use ir::print::print;
+use ring::digest::{SHA256, digest};
+
+/// SHA-256 of the text of a program's IR, with the entries that its tables began with. Programs that mean the
+/// same and are written otherwise have the same one if the compiler makes the same IR of them.
+pub fn program_hash(program: &Program) -> [u8; 32] {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, print(program).as_bytes()).as_ref());
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lang::pipeline::{CompileOptions, compile};
+
+    #[test]
+    fn is_that_of_the_text_and_of_no_other_program() {
+        let of = |text: &str| {
+            compile("p.rav", text, &|_| None, &CompileOptions::default()).program.expect("it compiles")
+        };
+        let flood = of("start stage all() { flood }");
+        assert_eq!(program_hash(&flood).as_slice(), digest(&SHA256, print(&flood).as_bytes()).as_ref());
+        let read = ir::read::read(&print(&flood).replace("\nmanifest", "\n\n # a remark\nmanifest"));
+        assert_eq!(program_hash(&read.expect("blanks mean nothing")), program_hash(&flood));
+        assert_ne!(program_hash(&of("start stage all() { send 1 }")), program_hash(&flood));
+    }
+}
