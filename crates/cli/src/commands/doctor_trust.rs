@@ -27,7 +27,7 @@ struct Tier {
     /// What it needs itself and this machine does not have, and what to do.
     missing: Vec<String>,
     /// What else is to be known.
-    remark: Option<&'static str>,
+    remarks: Vec<&'static str>,
 }
 
 /// All of it.
@@ -104,22 +104,24 @@ fn report(layers: &[(Layer, Result<(), String>)], offered: &Offered) -> TrustRep
         missing.push("it is a design note: nothing of Ravelin uses it yet".to_owned());
         missing
     };
+    const NOT_BUILT: &str = "this says what the machine offers; Ravelin itself does not do it yet";
     let emulated = offered.kvm.is_err().then_some(
         "without /dev/kvm the machine is emulated: it works, and is far slower than the processor itself",
     );
-    let needs: [(_, _, Vec<String>, _); 5] = [
-        ("T0", "split into confined processes", lacking.collect(), None),
-        ("T1", "services in a container", of(&offered.tun), None),
-        ("T2", "a router OS in a virtual machine", of(&offered.qemu), emulated),
-        ("T3", "policies bound to a TPM", designed(of(&offered.tpm)), None),
-        ("T4", "a confidential virtual machine", designed(Vec::new()), None),
+    let virtual_machine = [NOT_BUILT].into_iter().chain(emulated).collect();
+    let needs: [(_, _, Vec<String>, Vec<&str>); 5] = [
+        ("T0", "split into confined processes", lacking.collect(), Vec::new()),
+        ("T1", "services in a container", of(&offered.tun), vec![NOT_BUILT]),
+        ("T2", "a router OS in a virtual machine", of(&offered.qemu), virtual_machine),
+        ("T3", "policies bound to a TPM", designed(of(&offered.tpm)), Vec::new()),
+        ("T4", "a confidential virtual machine", designed(Vec::new()), Vec::new()),
     ];
     let mut reached = true;
     let tiers: Vec<Tier> = needs
         .into_iter()
-        .map(|(tier, name, missing, remark)| {
+        .map(|(tier, name, missing, remarks)| {
             reached &= missing.is_empty();
-            Tier { tier, name, reached, missing, remark }
+            Tier { tier, name, reached, missing, remarks }
         })
         .collect();
     TrustReport {
@@ -151,7 +153,7 @@ fn lines(report: &TrustReport) -> String {
             (false, false) => "not reached",
         };
         let _ = writeln!(text, "{} {:<33} {state}", tier.tier, tier.name);
-        for told in tier.missing.iter().map(String::as_str).chain(tier.remark) {
+        for told in tier.missing.iter().map(String::as_str).chain(tier.remarks.iter().copied()) {
             let _ = writeln!(text, "   {told}");
         }
     }
@@ -213,8 +215,10 @@ seccomp            can be had
 
 T0 split into confined processes     reached
 T1 services in a container           reached
+   this says what the machine offers; Ravelin itself does not do it yet
 T2 a router OS in a virtual machine  not reached
    `qemu-system-x86_64` is not on the PATH
+   this says what the machine offers; Ravelin itself does not do it yet
    without /dev/kvm the machine is emulated: it works, and is far slower than the processor itself
 T3 policies bound to a TPM           not reached
    it is a design note: nothing of Ravelin uses it yet
