@@ -26,6 +26,12 @@ impl Daemon {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Daemon)
     }
 
+    /// The same, but what it says of errors goes to a file.
+    pub(crate) fn start_with_errors(command: &mut Command, errors: &Path) -> io::Result<Daemon> {
+        let errors = fs::File::create(errors)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().map(Daemon)
+    }
+
     /// Its number in the system.
     pub(crate) fn id(&self) -> u32 {
         self.0.id()

@@ -52,6 +52,9 @@ pub enum ExperimentKind {
     /// From an initiator by waypoint and gateway to a host, beside other ways that lead there; as
     /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
     NamingPath,
+    /// A TCP stream through a gateway as one process and split into confined ones, by policy; as
+    /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
+    Trusted,
 }
 
 /// An experiment in words.
@@ -66,7 +69,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 20] = [
+const EXPERIMENTS: [Entry; 21] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -186,6 +189,12 @@ const EXPERIMENTS: [Entry; 20] = [
         name: "naming-path",
         help: "From an initiator to a host behind its carrier's NAT by waypoint and gateway: TCP and UDP beside Linux routing, VXLAN, boringtun, wireguard-go and rathole",
         about: "What gets from an initiator to a host behind its carrier's NAT by waypoint and gateway, beside other ways that lead there.",
+    },
+    Entry {
+        kind: ExperimentKind::Trusted,
+        name: "trusted",
+        help: "A TCP stream through a gateway as one process and split into confined ones, by nine policies of NPF, by rules and by streams; beside a cable and Linux",
+        about: "What a gateway that is split into confined processes costs a TCP stream, by policy: the method of TrustedGateway (RAID 2022).",
     },
 ];
 

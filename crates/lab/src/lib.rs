@@ -51,6 +51,8 @@ mod tables;
 mod thesis;
 mod traffic;
 mod transfer;
+#[cfg(target_os = "linux")]
+mod trusted;
 pub mod twins;
 
 pub use counts::Counts;

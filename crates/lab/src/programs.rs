@@ -52,6 +52,16 @@ pub(crate) fn compile_with(
     })
 }
 
+/// The same where files may be rules of other firewalls.
+pub(crate) fn compile_with_rules(
+    text: &str,
+    load: &dyn Fn(&str) -> Option<String>,
+) -> Result<Program, String> {
+    let options =
+        CompileOptions { rules_reader: Some(import::policies::RULES_READER), ..CompileOptions::default() };
+    compile_with("policy", text, load, &options)
+}
+
 /// Compiles a program that ships.
 ///
 /// # Errors

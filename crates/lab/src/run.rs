@@ -50,7 +50,8 @@ pub fn run(
             | ExperimentKind::Soak
             | ExperimentKind::Routes
             | ExperimentKind::HostTraffic
-            | ExperimentKind::NamingPath => {
+            | ExperimentKind::NamingPath
+            | ExperimentKind::Trusted => {
                 let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
                 if *kind == ExperimentKind::Soak {
@@ -59,7 +60,10 @@ pub fn run(
                 if *kind == ExperimentKind::Routes {
                     length = "each until both tables are as announced".to_owned();
                 }
-                if matches!(kind, ExperimentKind::HostTraffic | ExperimentKind::NamingPath) {
+                if matches!(
+                    kind,
+                    ExperimentKind::HostTraffic | ExperimentKind::NamingPath | ExperimentKind::Trusted
+                ) {
                     length = "whole seconds a run, at least one".to_owned();
                 }
                 rows
@@ -113,6 +117,7 @@ fn live(kind: ExperimentKind, plan: &LabPlan, progress: &mut dyn FnMut(&str)) ->
         ExperimentKind::Routes => crate::routes::rows(plan, progress),
         ExperimentKind::HostTraffic => crate::host_traffic::rows(plan, progress),
         ExperimentKind::NamingPath => crate::naming_path::rows(plan, progress),
+        ExperimentKind::Trusted => crate::trusted::rows(plan, progress),
         _ => crate::forwarding::rows(plan, progress),
     }
 }

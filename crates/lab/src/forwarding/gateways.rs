@@ -181,7 +181,7 @@ impl Running {
 }
 
 /// Addresses and neighbours of a router.
-pub(super) fn routing(net: &Net) -> io::Result<()> {
+pub(crate) fn routing(net: &Net) -> io::Result<()> {
     let links = net.gateway.links()?;
     links.address("to-a", TO_A.1, 24)?;
     links.address("to-b", TO_B.1, 24)?;

@@ -170,6 +170,14 @@ pub fn stream_with_writes(ends: StreamEnds<'_>, bytes: u16, seconds: u64) -> Res
     stream(ends, &["--length", &bytes.to_string(), "--no-delay"], seconds, seconds)
 }
 
+/// Bits a second that arrive in so many TCP streams at a time, from the host that begins.
+///
+/// # Errors
+/// It is not installed, or the hosts do not reach each other.
+pub fn streams(ends: StreamEnds<'_>, count: u32, seconds: u64) -> Result<f64, String> {
+    stream(ends, &["--parallel", &count.to_string()], seconds, seconds)
+}
+
 /// A stream with further arguments of iperf3, which takes so many seconds in all.
 fn stream(ends: StreamEnds<'_>, more: &[&str], whole: u64, seconds: u64) -> Result<f64, String> {
     let start = |host: &Namespace, arguments: &[&str]| -> Result<Child, String> {

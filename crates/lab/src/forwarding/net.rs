@@ -115,6 +115,17 @@ impl Net {
         Ok(net)
     }
 
+    /// Makes them with a cable from host to host: nothing stands between them.
+    ///
+    /// # Errors
+    /// The rights are missing, or what the kernel says.
+    pub fn direct(offloads: CableOffloads) -> io::Result<Net> {
+        let net = Net::apart(Way::Switched, offloads)?;
+        net.a.links()?.cable(("eth0", A.0), ("eth0", B.0), &net.b)?;
+        net.ends().iter().try_for_each(|end| net.settle(end))?;
+        Ok(net)
+    }
+
     /// Gives the hosts the interfaces of TAP devices that a gateway makes, as soon as it has switched them
     /// on.
     ///

@@ -7,7 +7,7 @@ use crate::connections;
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::measure::{Contender, Group, Pass, SEED, Workload, rounds};
 use crate::plan::LabPlan;
-use crate::programs::{compile, compile_with, compiled};
+use crate::programs::{compile, compile_with_rules, compiled};
 use crate::router::data::part;
 use crate::router::packets::{self, Flow};
 use crate::switch_apps::app_rows;
@@ -15,7 +15,7 @@ use crate::tables::rules::{Set, WIDTHS, made};
 use crate::traffic::LabError;
 use exec::BackendKind;
 use ir::{Entry, Match, Program};
-use lang::pipeline::{CompileOptions, Decode};
+use lang::pipeline::Decode;
 use packet::Frames;
 use ports::Order;
 use std::time::Instant;
@@ -223,7 +223,7 @@ fn loading(plan: &LabPlan, set: &Set) -> Result<Vec<Row>, LabError> {
     for round in 0..=plan.runs {
         for ((_, text), [front, whole]) in programs.iter().zip(&mut times) {
             let begin = Instant::now();
-            let program = with_file(text, &load).map_err(LabError::Program)?;
+            let program = compile_with_rules(text, &load).map_err(LabError::Program)?;
             let to_program = begin.elapsed();
             let loaded = exec::load(&program, BackendKind::Native, 2, SEED);
             let to_packet = begin.elapsed();
@@ -252,11 +252,4 @@ fn loading(plan: &LabPlan, set: &Set) -> Result<Vec<Row>, LabError> {
         rows.push(Row::alone(&case, "of that, text to IR", "ms", Figure::of(front), None));
     }
     Ok(rows)
-}
-
-/// Compiles a program that may take rules from a file.
-fn with_file(text: &str, load: &dyn Fn(&str) -> Option<String>) -> Result<Program, String> {
-    let options =
-        CompileOptions { rules_reader: Some(import::policies::RULES_READER), ..CompileOptions::default() };
-    compile_with("policy", text, load, &options)
 }
