@@ -1,0 +1,230 @@
+//! `lab trusted`: one TCP stream between two hosts, and what a gateway between them costs it: as one process,
+//! and split into confined ones, by policy.
+//!
+//! ```text
+//! host a: iperf3 ───── eth0 [ a cable | Linux | one process | T0 ] eth0 ───── host b: iperf3
+//! ```
+//!
+//! The method is that of TrustedGateway (RAID 2022): one stream, both ways, offloads off everywhere, and
+//! policies that differ along five axes. Its figures are not at hand, and none is quoted.
+//!
+//! What stands between the hosts takes turns, policy by policy and round by round, in the opposite order
+//! every other round. All its processes are held on one processor.
+
+mod gateways;
+mod policies;
+
+use crate::experiment::{Better, Figure, Other, Row};
+use crate::forwarding::load::{StreamEnds, TrafficDirection, streams, tcp};
+use crate::forwarding::net::B;
+use crate::forwarding::{no_networks, processors, steady, whole_seconds};
+use crate::needed::{IPERF3, require};
+use crate::plan::LabPlan;
+use crate::traffic::LabError;
+use gateways::{Between, Joined};
+use policies::Policy;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// How many rules are added where their number is looked at.
+const RULES: [usize; 3] = [10, 100, 1000];
+/// How many streams at a time, where their number is looked at.
+const FLOWS: [u32; 3] = [1, 10, 100];
+/// With which of the nine policies.
+const OF_FLOWS: usize = 1;
+/// Those of a quick try.
+const QUICK: [usize; 2] = [0, 1];
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Measure {
+    There,
+    Back,
+    Flows(u32),
+}
+
+impl Measure {
+    fn name(self) -> String {
+        match self {
+            Measure::There => "one stream a to b".to_owned(),
+            Measure::Back => "one stream b to a".to_owned(),
+            Measure::Flows(1) => "1 stream at a time".to_owned(),
+            Measure::Flows(count) => format!("{count} streams at a time"),
+        }
+    }
+}
+
+/// What is measured with a policy.
+struct Part {
+    policy: Policy,
+    measures: Vec<Measure>,
+}
+
+/// What is to be measured.
+fn parts(quick: bool) -> Vec<Part> {
+    let both = || vec![Measure::There, Measure::Back];
+    let nine = policies::nine();
+    if quick {
+        let chosen = nine.into_iter().enumerate().filter(|(place, _)| QUICK.contains(place));
+        return chosen.map(|(_, policy)| Part { policy, measures: both() }).collect();
+    }
+    let more = RULES.map(|count| Part { policy: policies::with_rules(count), measures: both() });
+    let mut parts: Vec<Part> = nine.into_iter().map(|policy| Part { policy, measures: both() }).collect();
+    parts[OF_FLOWS].measures.extend(FLOWS.map(Measure::Flows));
+    parts.extend(more);
+    parts
+}
+
+/// Samples, by what stands between the hosts, by the place of the part and by what was measured; and why
+/// there are none. What has no policy has place 0.
+#[derive(Default)]
+struct Shown {
+    samples: BTreeMap<(Between, usize, Measure), Vec<f64>>,
+    failed: BTreeMap<(Between, usize), String>,
+}
+
+impl Shown {
+    fn figure(&self, between: Between, place: usize, measure: Measure) -> Option<Figure> {
+        Figure::of(self.samples.get(&(between, place, measure))?.iter().copied())
+    }
+}
+
+/// Runs it.
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    require(&[IPERF3])?;
+    rig::become_root().map_err(no_networks)?;
+    let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(no_networks)?;
+    let wanted = |between: &Between| {
+        plan.gateways.is_empty() || plan.gateways.iter().any(|name| between.name().contains(name.as_str()))
+    };
+    let betweens: Vec<Between> = Between::ALL.into_iter().filter(wanted).collect();
+    let parts = parts(plan.quick);
+    let mut shown = Shown::default();
+    for round in 0..plan.runs {
+        for (place, part) in parts.iter().enumerate() {
+            let mut order: Vec<Between> = betweens.clone();
+            order.retain(|between| between.has_policy() || place == 0);
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for between in order {
+                if shown.failed.contains_key(&(between, place)) {
+                    continue;
+                }
+                let of = if between.has_policy() { format!(", {}", part.policy.name) } else { String::new() };
+                progress(&format!("trusted: round {} of {}, {}{of}", round + 1, plan.runs, between.name()));
+                let folder = directory.path().join(format!("{between:?}-{place}-{round}"));
+                if let Err(why) = take(between, place, part, &folder, plan, &mut shown) {
+                    shown.failed.insert((between, place), why);
+                }
+            }
+        }
+    }
+    let mode = format!(
+        "one stream of iperf3 between two hosts on virtual cables, offloads off everywhere; all processes of a gateway on processor {}, \
+everything else where the system puts it; {}",
+        processors().gateway,
+        steady()
+    );
+    Ok((told(&betweens, &parts, &shown), mode))
+}
+
+/// One turn.
+fn take(
+    between: Between,
+    place: usize,
+    part: &Part,
+    folder: &Path,
+    plan: &LabPlan,
+    shown: &mut Shown,
+) -> Result<(), String> {
+    // A gateway's files are read by a process that is not root.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let parent = folder.parent().unwrap_or(folder);
+    std::fs::set_permissions(parent, open).map_err(|error| error.to_string())?;
+    let joined = Joined::new(between, &part.policy, folder, processors().gateway)?;
+    let ends = StreamEnds { client: &joined.net.a, server: &joined.net.b, address: B.1 };
+    for &measure in &part.measures {
+        let seconds = whole_seconds(plan);
+        let bits = match measure {
+            Measure::There => tcp(ends, TrafficDirection::There, 0, seconds)?,
+            Measure::Back => tcp(ends, TrafficDirection::Back, 0, seconds)?,
+            Measure::Flows(count) => streams(ends, count, seconds)?,
+        };
+        shown.samples.entry((between, place, measure)).or_default().push(bits / 1e9);
+    }
+    Ok(())
+}
+
+/// The rows: a confined gateway beside one process with the same back end, and one process beside Linux.
+fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
+    let (what, unit) = ("TCP payload", "Gbit/s of TCP");
+    let mut rows = Vec::new();
+    for between in betweens.iter().filter(|between| !between.has_policy()) {
+        for measure in [Measure::There, Measure::Back] {
+            let other = shown.figure(*between, 0, measure).map(|figure| Other::of(between.name(), figure));
+            rows.push(match (other, shown.failed.get(&(*between, 0))) {
+                (None, Some(why)) => Row::absent(&measure.name(), between.name(), why),
+                (other, _) => Row::of_other(&measure.name(), what, unit, other),
+            });
+        }
+    }
+    for (place, part) in parts.iter().enumerate() {
+        for between in betweens.iter().filter(|between| between.has_policy()) {
+            if let Some(why) = shown.failed.get(&(*between, place)) {
+                let case = format!("{}, {}", part.policy.name, between.name());
+                rows.push(Row::refused(&case, what, unit, why));
+                continue;
+            }
+            for &measure in &part.measures {
+                let beside = match between {
+                    Between::Split => Between::Interpreter,
+                    _ => Between::Linux,
+                };
+                let beside_place = if beside.has_policy() { place } else { 0 };
+                let case = format!("{}, {}, {}", measure.name(), part.policy.name, between.name());
+                let row = Row::alone(&case, what, unit, shown.figure(*between, place, measure), None);
+                let other = shown.figure(beside, beside_place, measure);
+                rows.push(row.against(other.map(|figure| Other::of(beside.name(), figure)), Better::More));
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confined_gateway_stands_beside_one_process_and_what_failed_says_why() {
+        let parts = parts(true);
+        let mut shown = Shown::default();
+        for (between, rate) in [
+            (Between::Linux, 4.0),
+            (Between::OneProcess, 3.0),
+            (Between::Interpreter, 2.0),
+            (Between::Split, 1.9),
+        ] {
+            shown.samples.insert((between, 0, Measure::There), vec![rate]);
+        }
+        shown.failed.insert((Between::Split, 1), "it did not begin".to_owned());
+        let rows = told(&Between::ALL, &parts, &shown);
+        let of = |case: &str| rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("{case}"));
+        let split = of("one stream a to b, 0 pass all, T0 with the interpreter");
+        assert_eq!(split.ratio, Some(0.95));
+        assert_eq!(split.other.as_ref().map(|other| &*other.name), Some("one process with the interpreter"));
+        let one = of("one stream a to b, 0 pass all, one process with native code");
+        assert_eq!(one.ratio, Some(0.75));
+        let failed = of("1 with state, at both ports, T0 with the interpreter");
+        assert!(failed.is_missing() && failed.what.contains("it did not begin"));
+    }
+
+    #[test]
+    fn the_whole_experiment_has_nine_policies_rules_and_flows() {
+        let parts = parts(false);
+        assert_eq!(parts.len(), 9 + RULES.len());
+        assert_eq!(parts[OF_FLOWS].measures.len(), 2 + FLOWS.len());
+        assert!(parts.iter().all(|part| part.measures.starts_with(&[Measure::There, Measure::Back])));
+    }
+}
