@@ -1,11 +1,17 @@
 //! The packet loop: receive, run, commit, transmit. The loop accounts for every packet, lets control look at
 //! packets and counters while it runs, and reports what it did.
+//!
+//! Features add what a confined core does without: `devices` the queue of a device, `language` filters that
+//! are read from texts, and `offline` runs over packets that end, such as captures and tests of programs.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "offline")]
 pub mod bench;
+#[cfg(feature = "offline")]
 pub mod case;
 pub mod commit;
+pub mod device_queue;
 pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod live;
@@ -15,14 +21,18 @@ pub mod places;
 mod program_hash;
 pub mod report;
 pub mod steps;
+#[cfg(feature = "offline")]
 pub mod stf;
 pub mod transmit;
 pub mod value;
+#[cfg(feature = "offline")]
 pub mod worker;
 
+#[cfg(feature = "offline")]
 pub use bench::{PacketBench, PacketOutcome, WaitedPacket};
 pub use commit::{Ledger, Volume};
 pub use program_hash::program_hash;
-pub use report::{Figures, Imbalance, Report, Setting, Times, back_end_name};
+pub use report::{Figures, Imbalance, Report, Setting, Times};
 pub use transmit::Transmitter;
+#[cfg(feature = "offline")]
 pub use worker::{Finished, RunError, TimedPart, Worker};

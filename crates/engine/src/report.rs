@@ -1,7 +1,7 @@
 //! The report of a run in figures: the JSON report, and the source of every table for people.
 
 use crate::commit::{Ledger, Volume};
-use exec::{Backend, BackendKind, DeviceTally, OnDevice, TableReport};
+use exec::{Backend, DeviceTally, OnDevice, TableReport};
 use ir::Program;
 use packet::VerdictKind;
 use serde::Serialize;
@@ -263,7 +263,7 @@ impl Figures {
     /// The figures between two packets, still without counters, which [`count`](Figures::count) adds.
     pub(crate) fn begin(backend: &dyn Backend) -> Figures {
         Figures {
-            back_end: back_end_name(backend.back_end()),
+            back_end: backend.back_end().name(),
             device: backend.on_device().map(DeviceReport::from),
             tables: backend.running_tables(),
             counters: Vec::new(),
@@ -471,14 +471,6 @@ impl Report {
     /// Packets punted for any reason.
     pub fn punted(&self) -> u64 {
         self.punts.values().sum()
-    }
-}
-
-/// The name of a back end, as options and reports spell it.
-pub fn back_end_name(back_end: BackendKind) -> &'static str {
-    match back_end {
-        BackendKind::Interpreter => "interpreter",
-        BackendKind::Native => "native",
     }
 }
 
