@@ -4,9 +4,10 @@
 pub use offload::device_queue::{DeviceQueue, Run, Schedule, Supply};
 
 #[cfg(not(feature = "devices"))]
-pub use never::{DeviceQueue, Run, Schedule, Supply};
+pub use never::{NoQueue as DeviceQueue, NoRun as Run, NoSchedule as Schedule, NoSupply as Supply};
 
-/// The same names for engines that know no device. A type without a value has no queue in it.
+/// What stands for a queue in an engine that knows no device. There is no value of its types, so that nothing
+/// of this is ever run.
 #[cfg(not(feature = "devices"))]
 mod never {
     use exec::{AsyncBackend, Backend};
@@ -15,14 +16,14 @@ mod never {
 
     /// No schedule.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Schedule {}
+    pub enum NoSchedule {}
 
     /// No queue.
-    pub enum DeviceQueue {}
+    pub enum NoQueue {}
 
     /// Whether further packets will come.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Supply {
+    pub enum NoSupply {
         /// It is not known when further packets come.
         Unknown,
         /// No further packets come.
@@ -30,7 +31,7 @@ mod never {
     }
 
     /// The loop that runs packets.
-    pub trait Run {
+    pub trait NoRun {
         /// The error of running a batch.
         type Error;
 
@@ -47,8 +48,8 @@ mod never {
         fn batch(&mut self, memory: &mut [u8], batch: &mut Batch) -> Result<(), Self::Error>;
     }
 
-    impl DeviceQueue {
-        pub(crate) fn new(_: &mut dyn Backend, schedule: Schedule, _: Instant) -> Option<DeviceQueue> {
+    impl NoQueue {
+        pub(crate) fn new(_: &mut dyn Backend, schedule: NoSchedule, _: Instant) -> Option<NoQueue> {
             match schedule {}
         }
 
@@ -64,11 +65,11 @@ mod never {
             match *self {}
         }
 
-        pub(crate) fn take<R: Run>(&mut self, _: &mut R, _: &mut [u8], _: &Batch) -> Result<(), R::Error> {
+        pub(crate) fn take<R: NoRun>(&mut self, _: &mut R, _: &mut [u8], _: &Batch) -> Result<(), R::Error> {
             match *self {}
         }
 
-        pub(crate) fn run<R: Run>(&mut self, _: &mut R, _: Supply) -> Result<bool, R::Error> {
+        pub(crate) fn run<R: NoRun>(&mut self, _: &mut R, _: NoSupply) -> Result<bool, R::Error> {
             match *self {}
         }
 

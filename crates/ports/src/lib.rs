@@ -1,21 +1,28 @@
 //! Packet I/O: sources and sinks of packets, which are capture files, memory and network interfaces (`live`).
+//!
+//! Files are the feature `captures`, and ports that this process attaches itself the feature `attach`.
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "captures")]
 pub mod capture_in;
+#[cfg(feature = "captures")]
 pub mod capture_out;
+#[cfg(feature = "captures")]
 pub mod files;
 pub mod ingress;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod memory_in;
 
+#[cfg(feature = "captures")]
 pub use capture_in::{CaptureLinks, CaptureSource, OpenError};
+#[cfg(feature = "captures")]
 pub use capture_out::CaptureOut;
 pub use ingress::{Ingress, IngressPolicy};
 pub use memory_in::{MemorySource, Order};
 
-use packet::{Batch, CaptureError, Frames, LinkType, PortNumber, VirtioHeader};
+use packet::{Batch, Frames, LinkType, PortNumber, VirtioHeader};
 use std::io;
 
 /// A source of packets.
@@ -59,12 +66,13 @@ pub trait Transmit {
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// {name}: {source}
+    #[cfg(feature = "captures")]
     #[error("{name}: {source}")]
     Capture {
         /// The path of the capture, or "standard input".
         name: String,
         /// What is wrong with it.
-        source: CaptureError,
+        source: captures::CaptureError,
     },
     /// a packet of a link type that programs are not made for
     #[error(

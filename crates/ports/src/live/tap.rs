@@ -10,14 +10,18 @@
 //! out by the hash of addresses and ports that AF_PACKET ports are shared out by, too.
 
 mod calls;
+#[cfg(feature = "attach")]
 mod host;
 
+#[cfg(feature = "attach")]
 pub use host::{HostInterface, HostMemory};
 
+#[cfg(feature = "open")]
+use super::WantedPort;
 use super::clock::Now;
 use super::{
-    AttachError, Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender,
-    WantedPort, sys, untagged,
+    AttachError, Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, sys,
+    untagged,
 };
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, PortNumber, Region, VirtioHeader};
@@ -95,6 +99,7 @@ struct Place {
 }
 
 /// Makes a TAP device a port.
+#[cfg(feature = "attach")]
 pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let device = Device::of(&wanted.interface, lanes, wanted.offloads, true);
     let (mode, queues) = device.open_all()?;
@@ -102,11 +107,13 @@ pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Resul
 }
 
 /// Makes a TAP device for another process, and says what was obtained: it goes with the last of its queues.
+#[cfg(feature = "open")]
 pub(super) fn open_queues(wanted: &WantedPort, lanes: u16) -> Result<(String, Vec<OwnedFd>), AttachError> {
     Device::of(&wanted.interface, lanes, wanted.offloads, true).open_all()
 }
 
 /// Whether the device of a queue is there.
+#[cfg(feature = "open")]
 pub(super) fn is_there(queue: &OwnedFd) -> bool {
     calls::is_attached(queue)
 }
@@ -140,15 +147,7 @@ fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<OwnedFd>
         let outlet = Outlet { queue, open: device.offloads, losses: SendLosses::default() };
         Lane { receive: Box::new(incoming), send: Box::new(outlet) }
     });
-    let lanes = lanes.collect();
-    Attached {
-        name: device.name.clone(),
-        mode,
-        lanes,
-        presence: device.presence.clone(),
-        divided: None,
-        tunnel: None,
-    }
+    Attached::alone(device.name.clone(), mode, lanes.collect(), device.presence.clone())
 }
 
 /// Which packets are handed over unfinished.
@@ -174,6 +173,7 @@ impl Device {
     }
 
     /// Opens a queue for each lane, and says what was obtained.
+    #[cfg(feature = "open")]
     fn open_all(&self) -> Result<(String, Vec<OwnedFd>), AttachError> {
         let queues: Vec<_> = (0..self.lanes).map(|_| self.open()).collect::<Result<_, _>>()?;
         let offloads = queues.first().map(|queue| self.prepare(queue)).transpose()?.flatten();

@@ -7,8 +7,8 @@
 //! one way is faster than the other and packets of one flow must not overtake each other. Each way has a
 //! socket of its own, so that a process that may change no socket can take the other one, too.
 
-use super::open::SendSockets;
 use super::port::Port;
+use super::sockets::SendSockets;
 use crate::live::sys::{self, Outgoing};
 use crate::live::{Offloads, SendLosses, Sender};
 use packet::{BATCH, VirtioHeader};

@@ -15,6 +15,7 @@ pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
 }
 
 /// The same for a device that nobody has made yet: an interface of this name is an error (EBUSY).
+#[cfg(feature = "attach")]
 pub(super) fn make(name: &str) -> io::Result<OwnedFd> {
     open_as(name, libc::IFF_TUN_EXCL)
 }
@@ -60,6 +61,7 @@ pub(super) fn switch_on(name: &str, waiting: i32) -> io::Result<()> {
 }
 
 /// Gives an interface an Ethernet address and an MTU.
+#[cfg(feature = "attach")]
 pub(super) fn dress(name: &str, station: [u8; 6], mtu: u32) -> io::Result<()> {
     let asker = sys::asker()?;
     let mut request = sys::request(name)?;
@@ -79,6 +81,7 @@ pub(super) fn dress(name: &str, station: [u8; 6], mtu: u32) -> io::Result<()> {
 }
 
 /// Says whether a device has a carrier.
+#[cfg(feature = "attach")]
 pub(super) fn carrier(fd: &OwnedFd, there: bool) -> io::Result<()> {
     let there = libc::c_int::from(there);
     // SAFETY: the number lives throughout the call.
@@ -87,6 +90,7 @@ pub(super) fn carrier(fd: &OwnedFd, there: bool) -> io::Result<()> {
 }
 
 /// Whether the device that a queue was opened for is still there.
+#[cfg(feature = "open")]
 pub(super) fn is_attached(fd: &OwnedFd) -> bool {
     let Ok(mut request) = sys::request("") else { return false };
     // SAFETY: the request lives throughout the call, which writes inside it.
