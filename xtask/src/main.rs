@@ -1,4 +1,4 @@
-//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `tidy`, `trusted`, `demo-capture` and `gpu`.
+//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `tidy`, `trusted`, `demo-capture`, `gpu`.
 
 mod demo_capture;
 mod gpu;

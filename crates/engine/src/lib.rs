@@ -1,8 +1,9 @@
 //! The packet loop: receive, run, commit, transmit. The loop accounts for every packet, lets control look at
 //! packets and counters while it runs, and reports what it did.
 //!
-//! Features add what a confined core does without: `devices` the queue of a device, `language` filters that
-//! are read from texts, and `offline` runs over packets that end, such as captures and tests of programs.
+//! Features add what a confined core does without: `devices` the queue of a device, `observe` those who look
+//! on at the loop, `language` filters that are read from texts, and `offline` runs over packets that end, such
+//! as captures and tests of programs.
 
 #![forbid(unsafe_code)]
 
@@ -12,18 +13,22 @@ pub mod bench;
 pub mod case;
 pub mod commit;
 pub mod device_queue;
+#[cfg(feature = "observe")]
 pub mod filter;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod ordering;
 pub mod pieces;
+#[cfg(feature = "observe")]
 pub mod places;
 mod program_hash;
 pub mod report;
+#[cfg(feature = "observe")]
 pub mod steps;
 #[cfg(feature = "offline")]
 pub mod stf;
 pub mod transmit;
+#[cfg(feature = "observe")]
 pub mod value;
 #[cfg(feature = "offline")]
 pub mod worker;

@@ -1,25 +1,30 @@
 //! Packet I/O: sources and sinks of packets, which are capture files, memory and network interfaces (`live`).
 //!
-//! Files are the feature `captures`, and ports that this process attaches itself the feature `attach`.
+//! Packets of captures and of memory are the feature `offline`; ports that this process attaches for itself,
+//! or opens for another one, are the features `attach` and `open`.
 
 #![deny(unsafe_code)]
 
-#[cfg(feature = "captures")]
+#[cfg(feature = "offline")]
 pub mod capture_in;
-#[cfg(feature = "captures")]
+#[cfg(feature = "offline")]
 pub mod capture_out;
-#[cfg(feature = "captures")]
+#[cfg(feature = "offline")]
 pub mod files;
+#[cfg(feature = "offline")]
 pub mod ingress;
 #[cfg(target_os = "linux")]
 pub mod live;
+#[cfg(feature = "offline")]
 pub mod memory_in;
 
-#[cfg(feature = "captures")]
+#[cfg(feature = "offline")]
 pub use capture_in::{CaptureLinks, CaptureSource, OpenError};
-#[cfg(feature = "captures")]
+#[cfg(feature = "offline")]
 pub use capture_out::CaptureOut;
+#[cfg(feature = "offline")]
 pub use ingress::{Ingress, IngressPolicy};
+#[cfg(feature = "offline")]
 pub use memory_in::{MemorySource, Order};
 
 use packet::{Batch, Frames, LinkType, PortNumber, VirtioHeader};
@@ -66,7 +71,7 @@ pub trait Transmit {
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// {name}: {source}
-    #[cfg(feature = "captures")]
+    #[cfg(feature = "offline")]
     #[error("{name}: {source}")]
     Capture {
         /// The path of the capture, or "standard input".

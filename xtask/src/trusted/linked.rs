@@ -92,7 +92,7 @@ fn is_forbidden(name: &str) -> bool {
 /// no such table, in which the core itself would stand.
 ///
 /// The names of Rust have those of crates with their lengths before them, in both forms of them
-/// (<https://doc.rust-lang.org/rustc/symbol-mangling/>): `_ZN12ravelin_core3run…`, `_RNvCs…_12ravelin_core3run`.
+/// (The rustc book, Symbol Mangling): `_ZN12ravelin_core3run…`, `_RNvCs…_12ravelin_core3run`.
 pub(super) fn symbols(program: &[u8]) -> Option<Vec<String>> {
     let mut names: Vec<String> = program
         .split(|byte| !byte.is_ascii_graphic())
