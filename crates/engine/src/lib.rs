@@ -2,8 +2,8 @@
 //! packets and counters while it runs, and reports what it did.
 //!
 //! Features add what a confined core does without: `devices` the queue of a device, `observe` those who look
-//! on at the loop, `language` filters that are read from texts, and `offline` runs over packets that end, such
-//! as captures and tests of programs.
+//! on at the loop, `language` filters that are read from texts, and `offline` runs over packets that end, as
+//! of captures and tests of programs.
 
 #![forbid(unsafe_code)]
 

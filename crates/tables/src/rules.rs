@@ -20,7 +20,7 @@ mod shared;
 mod table;
 mod tree;
 mod update;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "vector", target_arch = "x86_64"))]
 mod wide;
 
 pub use bytes::RulesImageError;
