@@ -13,6 +13,7 @@ pub mod bench;
 pub mod case;
 pub mod commit;
 pub mod device_queue;
+pub mod figures;
 #[cfg(feature = "observe")]
 pub mod filter;
 #[cfg(target_os = "linux")]
@@ -22,6 +23,7 @@ pub mod pieces;
 #[cfg(feature = "observe")]
 pub mod places;
 mod program_hash;
+#[cfg(feature = "observe")]
 pub mod report;
 #[cfg(feature = "observe")]
 pub mod steps;
@@ -36,8 +38,10 @@ pub mod worker;
 #[cfg(feature = "offline")]
 pub use bench::{PacketBench, PacketOutcome, WaitedPacket};
 pub use commit::{Ledger, Volume};
+pub use figures::Figures;
 pub use program_hash::program_hash;
-pub use report::{Figures, Imbalance, Report, Setting, Times};
+#[cfg(feature = "observe")]
+pub use report::{Imbalance, Report, Setting, Times};
 pub use transmit::Transmitter;
 #[cfg(feature = "offline")]
 pub use worker::{Finished, RunError, TimedPart, Worker};

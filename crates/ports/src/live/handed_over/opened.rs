@@ -22,7 +22,8 @@ impl OpenedPort {
     /// Claims an interface, or makes a TAP device with so many queues.
     ///
     /// # Errors
-    /// As for [`claim`](crate::live::af_packet::claim), and as for [`can_be_handed_over`].
+    /// The interface is missing, off or taken, or Linux refuses; then nothing has changed. As for
+    /// [`can_be_handed_over`], too.
     pub fn open(wanted: &WantedPort, lanes: u16) -> Result<OpenedPort, AttachError> {
         can_be_handed_over(wanted).map_err(|what| AttachError::System {
             interface: wanted.interface.clone(),
@@ -50,7 +51,7 @@ impl OpenedPort {
     /// first the one that receives; of TAP one.
     ///
     /// # Errors
-    /// As for [`claim`](crate::live::af_packet::claim).
+    /// The interface is missing or off, or Linux refuses.
     pub fn lanes(&self, lanes: u16) -> Result<(HandedOver, Vec<OwnedFd>), AttachError> {
         let (mode, frame, descriptors) = match &self.held {
             Kept::AfPacket(_) => af_packet::descriptors(&self.wanted, lanes)?,
