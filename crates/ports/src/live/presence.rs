@@ -110,6 +110,7 @@ impl Presence {
     }
 
     /// It could not be used again.
+    #[cfg(feature = "attach")]
     pub(crate) fn refuse(&self, error: &impl fmt::Display) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
     }

@@ -7,22 +7,21 @@
 mod opening;
 
 #[cfg(feature = "attach")]
-pub(crate) use opening::interface_station;
-#[cfg(feature = "open")]
-pub use opening::{
-    attach_filter, bind_packet, interface_index, keep_off, packet_socket, set_buffer, set_number,
-};
+pub(crate) use opening::{ask_ethtool, interface_has_carrier, interface_station};
 #[cfg(feature = "open")]
 pub(crate) use opening::{
-    begin, bound_interface, hold, interface_is_up, interface_link_type, interface_mtu, join_fanout,
-    make_fanout, netfilter_socket, send_directly, set_option, set_receive_buffer, set_send_buffer, take_all,
+    asker, begin, bound_interface, hold, interface_flags, interface_is_up, interface_link_type,
+    interface_mtu, join_fanout, make_fanout, netfilter_socket, send_directly, set_option, set_receive_buffer,
+    set_send_buffer, take_all,
+};
+#[cfg(feature = "open")]
+pub use opening::{
+    attach_filter, bind_packet, interface_index, keep_off, packet_socket, request, set_buffer, set_number,
 };
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-#[cfg(feature = "attach")]
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A frame that is handed to [`send_frames`]: what stands before it, and its bytes.
@@ -75,20 +74,6 @@ impl Shared {
         unsafe { self.start.add(offset).cast::<AtomicU32>().as_ref() }
     }
 
-    /// A word of 64 bits, at a byte offset that is a multiple of 8.
-    ///
-    /// # Panics
-    /// As for [`word`](Shared::word).
-    #[inline]
-    #[cfg(feature = "attach")]
-    pub(crate) fn long(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
-        // SAFETY: inside the mapping and aligned, as was just checked. This side touches it as a whole only;
-        // where the kernel has two words of 32 bits there, a word whose owner changes has handed both over
-        // together.
-        unsafe { self.start.add(offset).cast::<AtomicU64>().as_ref() }
-    }
-
     /// Bytes that are this side's own for as long as the slice lives.
     ///
     /// # Safety
@@ -107,12 +92,6 @@ impl Drop for Shared {
         // SAFETY: it is exactly what `map` got, and nothing borrowed from it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
-}
-
-fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers only.
-    let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) };
-    owned(fd)
 }
 
 pub(crate) fn owned(fd: RawFd) -> io::Result<OwnedFd> {
@@ -155,67 +134,6 @@ pub(crate) fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
     let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let counts = read_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, none)?;
     Ok((counts.tp_packets, counts.tp_drops))
-}
-
-/// A socket to ask about interfaces by.
-pub(crate) fn asker() -> io::Result<OwnedFd> {
-    socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
-}
-
-/// Whether the interface has a carrier: somebody is at the other end. The interface's flags would say so up
-/// to a second later.
-pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool> {
-    /// ETHTOOL_GLINK of linux/ethtool.h.
-    const ASK_LINK: u32 = 0x0a;
-    // struct ethtool_value: the question, and the place of its answer.
-    let [_, carrier] = ask_ethtool(fd, name, [ASK_LINK, 0])?;
-    Ok(carrier != 0)
-}
-
-/// Asks the driver of an interface (linux/ethtool.h). The kernel writes its answer over the question, whose
-/// first number says how many there are.
-pub(crate) fn ask_ethtool<const NUMBERS: usize>(
-    fd: &OwnedFd,
-    name: &str,
-    mut numbers: [u32; NUMBERS],
-) -> io::Result<[u32; NUMBERS]> {
-    let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = numbers.as_mut_ptr().cast();
-    // SAFETY: the request and the numbers that it points to live throughout the call, and the callers give as
-    // many numbers as the question has.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
-    Ok(numbers)
-}
-
-/// The flags of an interface (IFF_UP and others).
-pub(crate) fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
-    let answer = ask(fd, name, libc::SIOCGIFFLAGS)?;
-    // SAFETY: SIOCGIFFLAGS has filled this member.
-    Ok(i32::from(unsafe { answer.ifr_ifru.ifru_flags }))
-}
-
-/// Asks a question about an interface that needs no more than its name.
-fn ask(fd: &OwnedFd, name: &str, question: libc::Ioctl) -> io::Result<libc::ifreq> {
-    let mut request = request(name)?;
-    // SAFETY: the request lives throughout the call, which writes inside it.
-    check(unsafe { libc::ioctl(fd.as_raw_fd(), question, &raw mut request) })?;
-    Ok(request)
-}
-
-/// A question about an interface.
-///
-/// # Errors
-/// No interface can have this name.
-pub fn request(name: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: zeros are a valid value of this plain structure.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if name.len() >= request.ifr_name.len() || name.contains('\0') {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    Ok(request)
 }
 
 /// How many frames one call hands over at most.

@@ -25,6 +25,7 @@ pub(super) struct Port {
     /// The same for the sending halves.
     pub(super) outgoing: Vec<Mailbox<SendSockets>>,
     /// Whether this process may ask Linux about the interface.
+    #[cfg(feature = "attach")]
     pub(super) asks: bool,
 }
 
@@ -41,6 +42,7 @@ impl Port {
             held: Mutex::new(None),
             incoming: (0..lanes).map(|_| Mailbox::new()).collect(),
             outgoing: (0..lanes).map(|_| Mailbox::new()).collect(),
+            #[cfg(feature = "attach")]
             asks: false,
         }
     }

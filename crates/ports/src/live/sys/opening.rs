@@ -1,11 +1,16 @@
-//! The system calls by which a process with rights opens sockets at network interfaces, each wrapped once.
+//! The system calls by which a process with rights opens sockets at network interfaces, each wrapped once,
+//! and what only ports that it runs itself need of shared memory.
 
 #![allow(unsafe_code)]
 
-use super::{ask, check, interface_flags, read_option, socket};
+#[cfg(feature = "attach")]
+use super::Shared;
+use super::{check, owned, read_option};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+#[cfg(feature = "attach")]
+use std::sync::atomic::AtomicU64;
 
 /// A socket that sees every frame of a network interface once it is bound.
 ///
@@ -211,4 +216,89 @@ pub fn keep_off(cores: &[u16]) -> io::Result<()> {
     // SAFETY: as where the set was asked for.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&allowed), &raw const allowed) })?;
     Ok(())
+}
+
+fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) };
+    owned(fd)
+}
+
+/// A socket to ask about interfaces by.
+pub(crate) fn asker() -> io::Result<OwnedFd> {
+    socket(libc::AF_INET, libc::SOCK_DGRAM, 0)
+}
+
+/// Whether the interface has a carrier: somebody is at the other end. The interface's flags would say so up
+/// to a second later.
+#[cfg(feature = "attach")]
+pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool> {
+    /// ETHTOOL_GLINK of linux/ethtool.h.
+    const ASK_LINK: u32 = 0x0a;
+    // struct ethtool_value: the question, and the place of its answer.
+    let [_, carrier] = ask_ethtool(fd, name, [ASK_LINK, 0])?;
+    Ok(carrier != 0)
+}
+
+/// Asks the driver of an interface (linux/ethtool.h). The kernel writes its answer over the question, whose
+/// first number says how many there are.
+#[cfg(feature = "attach")]
+pub(crate) fn ask_ethtool<const NUMBERS: usize>(
+    fd: &OwnedFd,
+    name: &str,
+    mut numbers: [u32; NUMBERS],
+) -> io::Result<[u32; NUMBERS]> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = numbers.as_mut_ptr().cast();
+    // SAFETY: the request and the numbers that it points to live throughout the call, and the callers give as
+    // many numbers as the question has.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
+    Ok(numbers)
+}
+
+/// The flags of an interface (IFF_UP and others).
+pub(crate) fn interface_flags(fd: &OwnedFd, name: &str) -> io::Result<i32> {
+    let answer = ask(fd, name, libc::SIOCGIFFLAGS)?;
+    // SAFETY: SIOCGIFFLAGS has filled this member.
+    Ok(i32::from(unsafe { answer.ifr_ifru.ifru_flags }))
+}
+
+/// Asks a question about an interface that needs no more than its name.
+fn ask(fd: &OwnedFd, name: &str, question: libc::Ioctl) -> io::Result<libc::ifreq> {
+    let mut request = request(name)?;
+    // SAFETY: the request lives throughout the call, which writes inside it.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), question, &raw mut request) })?;
+    Ok(request)
+}
+
+/// A question about an interface.
+///
+/// # Errors
+/// No interface can have this name.
+pub fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: zeros are a valid value of this plain structure.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() || name.contains('\0') {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+#[cfg(feature = "attach")]
+impl Shared {
+    /// A word of 64 bits, at a byte offset that is a multiple of 8.
+    ///
+    /// # Panics
+    /// As for [`word`](Shared::word).
+    #[inline]
+    pub(crate) fn long(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
+        // SAFETY: inside the mapping and aligned, as was just checked. This side touches it as a whole only;
+        // where the kernel has two words of 32 bits there, a word whose owner changes has handed both over
+        // together.
+        unsafe { self.start.add(offset).cast::<AtomicU64>().as_ref() }
+    }
 }
