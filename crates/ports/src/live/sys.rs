@@ -19,6 +19,7 @@ pub use opening::{
     attach_filter, bind_packet, interface_index, keep_off, packet_socket, request, set_buffer, set_number,
 };
 
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
@@ -267,17 +268,13 @@ pub(crate) fn silence(bell: &OwnedFd) {
 /// # Errors
 /// There is no such core, or this process may not use it.
 pub fn pin(core: u16) -> io::Result<()> {
-    // SAFETY: zeros are a valid value of this plain structure, the empty set.
-    let mut cores: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    if usize::from(core) >= libc::CPU_SETSIZE as usize {
+    let core = usize::from(core);
+    if core >= CpuSet::MAX_CPU {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
-    // SAFETY: the number was just found to be inside the set.
-    unsafe { libc::CPU_SET(usize::from(core), &mut cores) };
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling
-    // thread.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&cores), &raw const cores) })?;
-    Ok(())
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    Ok(sched_setaffinity(None, &cores)?)
 }
 
 /// The core's cycle counter: it grows at a constant rate, whatever the clock frequency of the core.

@@ -6,6 +6,7 @@
 #[cfg(feature = "attach")]
 use super::Shared;
 use super::{check, owned, read_option};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -200,22 +201,14 @@ pub(crate) fn join_fanout(fd: &OwnedFd, group: u16) -> io::Result<()> {
 /// # Errors
 /// What the kernel says.
 pub fn keep_off(cores: &[u16]) -> io::Result<()> {
-    // SAFETY: zeros are a valid value of this plain structure, the empty set.
-    let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call; 0 is the calling
-    // thread.
-    check(unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) })?;
-    for &core in cores.iter().filter(|&&core| usize::from(core) < libc::CPU_SETSIZE as usize) {
-        // SAFETY: the number was just found to be inside the set.
-        unsafe { libc::CPU_CLR(usize::from(core), &mut allowed) };
+    let mut allowed = sched_getaffinity(None)?;
+    for core in cores.iter().map(|&core| usize::from(core)).filter(|&core| core < CpuSet::MAX_CPU) {
+        allowed.unset(core);
     }
-    // SAFETY: reads a value that lives throughout the call.
-    if cores.is_empty() || unsafe { libc::CPU_COUNT(&allowed) } == 0 {
+    if cores.is_empty() || allowed.count() == 0 {
         return Ok(());
     }
-    // SAFETY: as where the set was asked for.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&allowed), &raw const allowed) })?;
-    Ok(())
+    Ok(sched_setaffinity(None, &allowed)?)
 }
 
 fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
