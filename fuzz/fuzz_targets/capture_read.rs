@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use packet::Capture;
+use captures::Capture;
 use std::io::{Cursor, Read};
 
 /// Compressed bytes may unpack to far more than there is time for.
 const MOST: u64 = 1 << 22;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(stream) = ports::capture_in::uncompressed(Cursor::new(bytes.to_vec())) else { return };
+    let Ok(stream) = captures::compressed::uncompressed(Cursor::new(bytes.to_vec())) else { return };
     let Ok(mut capture) = Capture::open(stream.take(MOST)) else { return };
     while let Ok(Some(record)) = capture.next() {
         assert!(record.wire as usize >= record.data.len());

@@ -5,9 +5,9 @@
 //! because the binary holds the capture.
 
 use anyhow::{Context, bail};
+use captures::generate::{Generator, Profile};
+use captures::write::{Interface, PcapngWriter};
 use packet::LinkType;
-use packet::capture::write::{Interface, PcapngWriter};
-use packet::generate::{Generator, Profile};
 use std::path::Path;
 
 const CAPTURE: &str = "captures/demo.pcapng";

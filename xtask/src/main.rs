@@ -1,9 +1,10 @@
-//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `tidy`, `demo-capture` and `gpu`.
+//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `tidy`, `trusted`, `demo-capture`, `gpu`.
 
 mod demo_capture;
 mod gpu;
 mod test;
 mod tidy;
+mod trusted;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ Tasks of this repository.
   cargo xtask kernel [PACKETS]        rules beside the Linux kernel, until 5,000,000 packets are judged if nothing else is said
   cargo xtask fuzz [--seconds N] [TARGET]...   fuzz targets by libFuzzer, the readers for 60 s each if nothing else is said
   cargo xtask tidy                    the rules of the house alone
+  cargo xtask trusted [--json]        lines, crates and unsafe blocks of the program ravelin-core
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
   cargo xtask gpu [--binary PATH]     all about this machine's NVIDIA device into docs/results/, by a binary that is built
 ";
@@ -29,6 +31,9 @@ fn main() -> ExitCode {
         ["kernel", ref options @ ..] => test::kernel(&root(), options),
         ["fuzz", ref options @ ..] => test::fuzz(&root(), options),
         ["tidy"] => tidy_alone(),
+        ["trusted", ref options @ ..] => {
+            test::target().and_then(|target| trusted::print(&root(), &target, options))
+        }
         ["demo-capture"] => demo_capture::write(&root()).map(|()| true),
         ["demo-capture", "--check"] => demo_capture::check(&root()).map(|()| true),
         ["gpu", ref options @ ..] => gpu::run(&root(), options),

@@ -6,10 +6,11 @@
 
 mod net;
 
+use captures::Capture;
+use captures::generate::{Generator, Profile};
+use captures::write::PcapWriter;
 use net::{Net, binary, installed, program};
-use packet::capture::write::PcapWriter;
-use packet::generate::{Generator, Profile};
-use packet::{Capture, LinkType};
+use packet::LinkType;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -6,8 +6,9 @@
 
 mod net;
 
+use captures::Capture;
 use net::{Net, installed, program};
-use packet::{Capture, VirtioHeader};
+use packet::VirtioHeader;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

@@ -2,8 +2,8 @@
 
 mod net;
 
+use captures::Capture;
 use net::{Net, binary};
-use packet::Capture;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};

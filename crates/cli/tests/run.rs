@@ -1,7 +1,7 @@
 //! `ravelin run`, `trace`, `generate` and `demo` as their users call them.
 
 use assert_cmd::Command;
-use packet::Capture;
+use captures::Capture;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -313,11 +313,9 @@ fn a_trace_of_a_capture_meets_the_tables_as_they_were() {
 fn early_fragments() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().expect("directory");
     let path = directory.path().join("fragments.pcap").display().to_string();
-    let mut writer = packet::capture::write::PcapWriter::new(
-        fs::File::create(&path).expect("file"),
-        packet::LinkType::ETHERNET,
-    )
-    .expect("header");
+    let mut writer =
+        captures::write::PcapWriter::new(fs::File::create(&path).expect("file"), packet::LinkType::ETHERNET)
+            .expect("header");
     let (last, middle, first, lost) = ((7, 0, 4), (7, 0x20, 2), (7, 0x20, 0), (8, 0, 4));
     for (time, (id, more, place)) in [last, middle, first, lost].into_iter().enumerate() {
         let mut frame = vec![2; 12];
@@ -389,8 +387,7 @@ fn the_demo_runs_the_firewall() {
 fn what_leaves_keeps_the_link_type_it_came_with() {
     let directory = tempfile::tempdir().expect("directory");
     let path = directory.path().join("raw.pcap");
-    let mut writer =
-        packet::capture::write::PcapWriter::new(Vec::new(), packet::LinkType::RAW).expect("writes");
+    let mut writer = captures::write::PcapWriter::new(Vec::new(), packet::LinkType::RAW).expect("writes");
     writer.write(1, 20, &[0x45; 20]).expect("writes");
     std::fs::write(&path, writer.finish().expect("writes")).expect("writes");
     let out = directory.path().join("out");

@@ -62,7 +62,8 @@ fn ctrl_c_ends_a_run_with_the_account_so_far_and_whole_captures() {
     let files = fs::read_dir(&out).expect("is there").map(|entry| entry.expect("a file").path());
     let mut records = 0;
     for file in files {
-        let mut capture = packet::Capture::open(fs::File::open(&file).expect("is there")).expect("a capture");
+        let mut capture =
+            captures::Capture::open(fs::File::open(&file).expect("is there")).expect("a capture");
         while capture.next().expect("whole records").is_some() {
             records += 1;
         }

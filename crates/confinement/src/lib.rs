@@ -12,6 +12,9 @@
 //!
 //! [`lock`] does the last two at once. Each fails if a [`Layer`] cannot be had, and names it. What every
 //! process may still call is one table, in [`Role::calls`].
+//!
+//! The first step, and trials of what a machine offers, are the feature `start`, which a process that only
+//! confines itself does without.
 
 #![deny(unsafe_code)]
 
@@ -25,9 +28,9 @@ mod role;
 
 pub use layer::{Layer, Missing, UnknownLayer};
 #[cfg(target_os = "linux")]
-pub use linux::{
-    Entered, ProcessEnd, SeparateChild, SeparateError, SeparateStart, enter, lock, probe, separate,
-};
+pub use linux::{Entered, enter, lock};
+#[cfg(all(feature = "start", target_os = "linux"))]
+pub use linux::{ProcessEnd, SeparateChild, SeparateError, SeparateStart, probe, separate};
 pub use locked::Locked;
 #[cfg(not(target_os = "linux"))]
 pub use other_systems::{lock, probe};

@@ -5,11 +5,11 @@
 //! The three take turns of a second. A rate is told by the clock, and by the time that the workers have been
 //! on a processor: what each of them would do on a processor of its own.
 
+use captures::generate::TcpStep;
 use engine::live::{Ended, Loaded, Remote, load_steering, run, worker_of, workers};
 use exec::{BackendKind, Outputs, load};
 use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
-use packet::generate::TcpStep;
 use packet::{BATCH, Batch, Frames, VirtioHeader};
 use ports::live::clock::{Clock, MachineClock, Now};
 use ports::live::{Lane, ReceiveLosses, Receiver, SendLosses, Sender};

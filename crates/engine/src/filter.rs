@@ -5,27 +5,23 @@
 //! they mean in programs. What became of a packet is not known before it has been run: then a first program
 //! chooses those that may be wanted, and a second one decides.
 
-mod error;
-mod expression;
-mod pcap;
-mod program;
+#[cfg(feature = "language")]
+mod read;
+#[cfg(feature = "offline")]
 pub mod selection;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub use error::FilterError;
-use error::UNDERSTOOD;
+#[cfg(feature = "language")]
+pub use read::FilterError;
 
-use exec::{Backend, BackendKind, LoadError, Outputs};
-use expression::{Expression, Piece};
-use lang::diagnostic::Severity;
-use lang::pipeline::{CompileOptions, compile};
+use exec::{Backend, Outputs};
 use packet::region::SLACK;
 use packet::{Batch, Verdict, VerdictKind};
 
-/// The longest filter, in bytes.
-const LONGEST: usize = 4096;
+/// What a packet is preceded by where its verdict is known: kind and argument of the verdict, the way out,
+/// and its length.
+const SEEN: usize = 16;
 
 /// A packet with what became of it.
 #[derive(Clone, Copy, Debug)]
@@ -59,41 +55,6 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads and compiles a filter; an empty one chooses everything.
-    ///
-    /// # Errors
-    /// It is not understood.
-    pub fn new(text: &str) -> Result<Filter, FilterError> {
-        if text.len() > LONGEST {
-            let message = format!("it has {} bytes, and {LONGEST} are possible", text.len());
-            return Err(FilterError::new("", 0..0, message, "say less"));
-        }
-        let expression = expression::parse(text)?;
-        let (mut reasons, mut outcome) = (Vec::new(), false);
-        expression.each(&mut |leaf| {
-            outcome |= leaf.needs.contains(&expression::Header::Outcome);
-            for piece in &leaf.pieces {
-                if let Piece::Reason(name) = piece
-                    && !reasons.contains(name)
-                {
-                    reasons.push(name.clone());
-                }
-            }
-        });
-        let (first, refused) = loaded(text, &expression, false, &reasons)?;
-        let second = if outcome { Some(loaded(text, &expression, true, &reasons)?.0) } else { None };
-        Ok(Filter {
-            text: text.to_owned(),
-            first,
-            second,
-            reasons,
-            refused,
-            outputs: Outputs::default(),
-            batch: Box::new(Batch::new()),
-            memory: Vec::new(),
-        })
-    }
-
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.text
@@ -126,7 +87,7 @@ impl Filter {
         let Some(second) = &mut self.second else { return true };
         let number = packet.reason.and_then(|name| self.reasons.iter().position(|reason| reason == name));
         let out = if packet.verdict.kind() == VerdictKind::Send { packet.verdict.argument() } else { 0 };
-        let mut seen = [0; program::SEEN];
+        let mut seen = [0; SEEN];
         seen[0] = packet.verdict.kind() as u8;
         seen[2..4].copy_from_slice(&number.map_or(0, |index| index as u16 + 1).to_be_bytes());
         seen[4..6].copy_from_slice(&out.to_be_bytes());
@@ -137,50 +98,9 @@ impl Filter {
         let length = self.memory.len() as u32;
         self.memory.resize(self.memory.len() + SLACK, 0);
         self.batch.clear();
-        self.batch.push(
-            0,
-            length,
-            length.max(packet.wire.saturating_add(program::SEEN as u32)),
-            packet.port,
-            0,
-        );
+        self.batch.push(0, length, length.max(packet.wire.saturating_add(SEEN as u32)), packet.port, 0);
         self.outputs.clear();
         second.run(&mut self.memory, &mut self.batch, &mut self.outputs);
         self.batch.verdict[0].kind() == VerdictKind::Send
     }
-}
-
-/// The program of a filter, loaded, and the number of the reason by which it refuses.
-fn loaded(
-    text: &str,
-    expression: &Expression,
-    decided: bool,
-    reasons: &[String],
-) -> Result<(Box<dyn Backend>, u16), FilterError> {
-    let written = program::program(expression, decided, reasons);
-    let compiled = compile("filter", &written.text, &|_| None, &CompileOptions::default());
-    let whole = 0..text.len();
-    let Some(program) = compiled.program else {
-        let wrong = compiled.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
-        let Some(wrong) = wrong else {
-            return Err(FilterError::new(text, whole, "it cannot be compiled", UNDERSTOOD));
-        };
-        let at = wrong.primary.span.start as usize..wrong.primary.span.end as usize;
-        let within = written.places.iter().filter(|(place, _)| place.start < at.end && at.start < place.end);
-        let (start, end) = within
-            .fold((usize::MAX, 0), |(start, end), (_, from)| (start.min(from.start), end.max(from.end)));
-        let span = if start < end { start..end } else { whole };
-        let help = wrong.help.clone().unwrap_or_else(|| UNDERSTOOD.to_owned());
-        let message = format!("{} [{}]: {}", wrong.headline, wrong.code, wrong.primary.text);
-        return Err(FilterError::new(text, span, message, help));
-    };
-    let refused = program.reasons.iter().position(|reason| reason.name == program::NOT_CHOSEN);
-    let load = |back_end| exec::load(&program, back_end, u16::MAX, 0);
-    let backend = match load(BackendKind::Native) {
-        // Where there is no code generator, filters are as slow as programs are.
-        Err(LoadError::Machine(_)) => load(BackendKind::Interpreter),
-        loaded => loaded,
-    };
-    let backend = backend.map_err(|error| FilterError::new(text, whole, error.to_string(), UNDERSTOOD))?;
-    Ok((backend, refused.unwrap_or(0) as u16))
 }

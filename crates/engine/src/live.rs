@@ -11,45 +11,56 @@ mod generation;
 mod host_packets;
 mod host_share;
 pub mod look;
+#[cfg(feature = "observe")]
 mod measure;
+mod observed;
 mod open_checksums;
 mod punts;
 pub mod recent;
 mod ring;
+#[cfg(feature = "observe")]
 mod stage_costs;
 mod state;
+#[cfg(feature = "observe")]
 mod subscribe;
+#[cfg(feature = "observe")]
 mod tail_drop;
 mod two_phase;
+#[cfg(feature = "observe")]
 pub mod watch;
 mod worker;
 
 pub use crew::{Core, Ended, run};
 pub use crossing::{load_steering, parcel_memory, worker_of};
 pub use generation::{Generation, Loaded, PortLosses};
+#[cfg(feature = "observe")]
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted, PuntedPackets, Urgency, Urgent};
 pub use recent::{Example, Recent};
+#[cfg(feature = "observe")]
 pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
+#[cfg(feature = "observe")]
 pub use subscribe::{Subscription, SubscriptionWish, Told, ToldOf};
+#[cfg(feature = "observe")]
 pub use tail_drop::{LoopEnded, TailDropReceiver};
+#[cfg(feature = "observe")]
 pub use watch::{Seen, WatchEnded, Watching, Wish};
 pub use worker::LiveWorker;
 
-use crate::filter::Filter;
-use exec::Draft;
 use exec::replace::{ReplaceError, TakeoverReport, make_ready, take_over};
 use look::{Counted, Look};
+#[cfg(feature = "observe")]
 use measure::Measuring;
 use ports::live::clock::Clock;
 use ports::live::{Bell, Lane};
-use stage_costs::Sampling;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+#[cfg(feature = "observe")]
 use subscribe::Subscriber;
 use two_phase::Vote;
+#[cfg(feature = "observe")]
 use watch::Watcher;
 
 /// A function that a worker runs on its generation between two batches; it also gets the losses at the ports
@@ -78,10 +89,13 @@ enum Request {
     /// Copy punted packets into this queue from now on, instead of an earlier one.
     Punts(PuntQueue),
     /// Watch packets.
+    #[cfg(feature = "observe")]
     Watch(Box<Watcher>),
     /// Pass on events and punted packets.
+    #[cfg(feature = "observe")]
     Subscribe(Box<Subscriber>),
     /// Measure where time goes.
+    #[cfg(feature = "observe")]
     Measure(Box<Measuring>),
     /// Stop the worker.
     Stop,
@@ -382,54 +396,6 @@ impl Remote {
         let (queue, packets) = PuntQueue::new(urgency);
         self.each(|_| Some(Request::Punts(queue.another())));
         packets
-    }
-
-    /// Watches packets that match a filter, from now on. There is one copy of the same filter for each
-    /// worker. `None` if a worker has ended.
-    pub fn watch(&self, filters: Vec<Filter>, wish: Wish) -> Option<Watching> {
-        let (watchers, watching) = watch::watch(filters, wish);
-        let mut watchers = watchers.into_iter();
-        self.each(|_| Some(Request::Watch(Box::new(watchers.next()?)))).then_some(watching)
-    }
-
-    /// Passes on events and punted packets from now on, until the subscription is dropped; `None` if a worker
-    /// has ended.
-    pub fn subscribe(&self, wish: SubscriptionWish) -> Option<Subscription> {
-        let (subscribers, subscription) = subscribe::subscribe(self.workers(), wish);
-        let mut subscribers = subscribers.into_iter();
-        self.each(|_| Some(Request::Subscribe(Box::new(subscribers.next()?)))).then_some(subscription)
-    }
-
-    /// Measures where time goes at all workers, and waits until `duration` has passed; `None` if a worker has
-    /// ended. If the second variant of the program, which measures stages, is missing, the caller's thread
-    /// compiles it first.
-    pub fn measure(&self, duration: Duration) -> Option<Measurement> {
-        let parts = self.ask(|generation, _| {
-            let Generation { number, program, sources, backend, .. } = generation;
-            (*number, program.clone(), sources.clone(), backend.inspect().and_then(|inspect| inspect.draft()))
-        })?;
-        let (number, program, sources) = parts.first().map(|(n, p, s, _)| (*n, p.clone(), s.clone()))?;
-        let mut unmeasured = None;
-        let mut samplings = Vec::with_capacity(parts.len());
-        for (number, program, _, draft) in parts {
-            let measured = draft.map(Draft::compile).transpose().unwrap_or_else(|error| {
-                unmeasured = Some(error.to_string());
-                None
-            });
-            samplings.push(Sampling::new(number, &program, measured));
-        }
-        let mut samplings = samplings.into_iter();
-        let parts = self.gather(|answer| {
-            let sampling = samplings.next()?;
-            Some(Request::Measure(Box::new(Measuring::new(duration, sampling, Box::new(answer)))))
-        })?;
-        let mut measurement = parts.into_iter().reduce(|mut all, part| {
-            all += part;
-            all
-        })?;
-        measurement.stages.tell_of(number, program, sources);
-        measurement.unmeasured = unmeasured;
-        Some(measurement)
     }
 
     /// Ends all workers between two batches.

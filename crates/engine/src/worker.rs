@@ -2,10 +2,10 @@
 //! after the other. With a device queue, packets wait there until a device runs many of them together.
 
 use crate::commit::Ledger;
+use crate::device_queue::{DeviceQueue, Run, Supply};
 use crate::filter::selection::Selection;
 use crate::transmit::Transmitter;
 use exec::{AsyncBackend, Backend, Outputs};
-use offload::device_queue::{DeviceQueue, Run, Supply};
 use packet::{Batch, FragmentOrder};
 use ports::{Receive, ReceiveError};
 use std::convert::Infallible;

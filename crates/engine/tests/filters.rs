@@ -5,11 +5,12 @@
 //! headers of IPv6, behind which it does not look, and with headers that are cut off or damaged, about which
 //! it decides by bytes that are no header. `RAVELIN_CAPTURES` names captures to compare besides made traffic.
 
+use captures::Capture;
+use captures::generate::{Generator, Profile};
+use captures::write::{Interface, PcapngWriter};
 use engine::filter::{Decided, Filter};
-use packet::capture::write::{Interface, PcapngWriter};
-use packet::generate::{Generator, Profile};
 use packet::region::SLACK;
-use packet::{Batch, Capture, LinkType, Verdict};
+use packet::{Batch, LinkType, Verdict};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;

@@ -2,9 +2,8 @@
 //! ([`Inspect`]), statistics ([`Statistics`]), and changes of tables and groups by the control plane
 //! ([`ProgramControl`]).
 
-use crate::errors::EntryError;
+use crate::errors::{EntryError, LoadError};
 use crate::interpret::Observer;
-use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
 use crate::reports::{BackendKind, CountedPart, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;
@@ -175,6 +174,26 @@ impl DerefMut for dyn Backend + '_ {
         self.control_mut()
     }
 }
+
+/// Compiles the second variant of a program.
+type CompileVariant = dyn FnOnce() -> Result<Measured, LoadError> + Send;
+
+/// What is needed to compile the second variant of a program: on any thread.
+pub struct Draft(pub(crate) Box<CompileVariant>);
+
+impl Draft {
+    /// Compiles the second variant, which takes about as long as it took to load the program.
+    ///
+    /// # Errors
+    /// [`LoadError::Compile`] and [`LoadError::Machine`].
+    pub fn compile(self) -> Result<Measured, LoadError> {
+        (self.0)()
+    }
+}
+
+/// The second variant of a program, which measures its stages.
+#[cfg_attr(not(feature = "native"), expect(dead_code, reason = "only native code has a second variant"))]
+pub struct Measured(pub(crate) Box<dyn Any + Send>);
 
 /// Builds the entries of one table.
 type BuildTable = dyn FnOnce(Vec<Entry>) -> Result<BuiltTable, EntryError> + Send;

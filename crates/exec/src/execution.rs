@@ -2,11 +2,11 @@
 //! and an engine, which runs packets on this state.
 
 use crate::backend::{
-    AsyncBackend, Backend, BuiltTable, Inspect, OnDevice, ProgramControl, Statistics, TableDraft,
+    AsyncBackend, Backend, BuiltTable, Draft, Inspect, Measured, OnDevice, ProgramControl, Statistics,
+    TableDraft,
 };
 use crate::errors::EntryError;
 use crate::interpret::{AbstractMachine, Observer};
-use crate::native::{Draft, Measured};
 use crate::outputs::Outputs;
 use crate::reports::{BackendKind, CountedPart, EntryCount, EntryPlace, TableReport};
 use crate::stages::StageClock;

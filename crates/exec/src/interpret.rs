@@ -9,9 +9,9 @@ pub(crate) use arithmetic::largest;
 pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
+use crate::backend::{Draft, Measured};
 use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
-use crate::native::{Draft, Measured};
 use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
 use crate::pack::{Packing, WIDEST_KEY};
 use crate::reports::BackendKind;

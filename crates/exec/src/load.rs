@@ -3,6 +3,7 @@
 use crate::backend::Backend;
 use crate::errors::LoadError;
 use crate::interpret::Interpreter;
+#[cfg(feature = "native")]
 use crate::native::Native;
 use crate::reports::BackendKind;
 use ir::Program;
@@ -20,6 +21,7 @@ pub fn load(
 ) -> Result<Box<dyn Backend>, LoadError> {
     Ok(match back_end {
         BackendKind::Interpreter => Box::new(Interpreter::new(program, ports, seed)?),
+        #[cfg(feature = "native")]
         BackendKind::Native => Box::new(Native::new(program, ports, seed)?),
     })
 }
@@ -34,6 +36,7 @@ pub fn load_measurable(
 ) -> Result<Box<dyn Backend>, LoadError> {
     match back_end {
         BackendKind::Interpreter => load(program, back_end, ports, seed),
+        #[cfg(feature = "native")]
         BackendKind::Native => Ok(Box::new(Native::measurable(program.clone(), ports, seed)?)),
     }
 }

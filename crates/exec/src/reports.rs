@@ -9,7 +9,19 @@ pub enum BackendKind {
     /// The interpreter of the IR: slow, and simple enough to be the reference.
     Interpreter,
     /// Machine code made by Cranelift.
+    #[cfg(feature = "native")]
     Native,
+}
+
+impl BackendKind {
+    /// The name, as options and reports spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            BackendKind::Interpreter => "interpreter",
+            #[cfg(feature = "native")]
+            BackendKind::Native => "native",
+        }
+    }
 }
 
 /// What an entry was found for; all zero where entries do not count.

@@ -197,12 +197,14 @@ impl StageClock {
     }
 
     /// A packet begins that may have to be run again.
+    #[cfg(feature = "native")]
     pub(crate) fn try_packet(&mut self) {
         self.tries = true;
         self.tried.clear();
     }
 
     /// Ends such a packet: `counts` says whether its run counts. Returns the part in which it was.
+    #[cfg(feature = "native")]
     pub(crate) fn tried(&mut self, counts: bool) -> usize {
         self.tries = false;
         if counts {

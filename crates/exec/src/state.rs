@@ -34,6 +34,7 @@ use self::table_set::{TableFamily, TablePlace, TableSet, TableShape};
 use crate::errors::{EntryError, LoadError};
 use crate::outputs::{Output, Outputs, Raised};
 use crate::pack::MAX_WORDS;
+#[cfg(feature = "native")]
 use crate::stages::StageClock;
 use ir::{Entry, Match, Op, Program};
 use tables::exact::{Exact, Learned};
@@ -68,6 +69,7 @@ pub struct ProgramState<F: TableFamily> {
     ends_budget: Budget,
     periods_budget: Budget,
     /// The stopwatch of the variant that measures stages.
+    #[cfg(feature = "native")]
     pub(crate) clock: StageClock,
 }
 
@@ -137,6 +139,7 @@ impl<F: TableFamily> ProgramState<F> {
             scratch: Vec::with_capacity(most_params),
             ends_budget: Budget::new(TIME_OF_RUN, MAX_DUE_RUNS),
             periods_budget: Budget::new(TIME_OF_PERIOD, MAX_RUNS),
+            #[cfg(feature = "native")]
             clock: StageClock::default(),
         })
     }

@@ -1,10 +1,10 @@
 //! Packets that are shown step by step have the outcome that they have without being looked at, on the same
 //! tables.
 
+use captures::generate::{Generator, Profile};
 use exec::{BackendKind, Observer, Outputs};
 use lang::pipeline::{CompileOptions, compile};
 use packet::Batch;
-use packet::generate::{Generator, Profile};
 use packet::region::SLACK;
 
 /// Counts what it is shown.

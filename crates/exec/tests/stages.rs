@@ -1,11 +1,11 @@
 //! Stages that are measured: packets and tables become what they become otherwise, every packet is in the
 //! counts, and the parts are the whole.
 
+use captures::generate::{Generator, Profile};
 use exec::stages::sites;
 use exec::{Backend, BackendKind, Inspect, Outputs, StageClock, load_measurable};
 use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
-use packet::generate::{Generator, Profile};
 use packet::region::{HEADROOM, SLACK};
 use packet::{Batch, VerdictKind};
 use std::cell::Cell;

@@ -1,9 +1,9 @@
 //! Which program runs, shown by the hash of its IR, and what became of packets since it took over.
 
+use engine::figures::by_reason;
 use engine::live::Remote;
 use engine::live::look::Counted;
 use engine::program_hash;
-use engine::report::by_reason;
 use messages::control::Shown;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -108,7 +108,7 @@ impl<'p> Contender<'p> {
         ports: u16,
     ) -> Result<Contender<'p>, String> {
         let backend = exec::load(program, back_end, ports, SEED).map_err(|error| error.to_string())?;
-        Ok(Contender { name: engine::back_end_name(back_end), program, backend })
+        Ok(Contender { name: back_end.name(), program, backend })
     }
 
     /// A program under a name of its own, beside others that mean the same.

@@ -1,8 +1,8 @@
 //! The packets that experiments run: made to the published shape of the thesis' captures, read from files, or
 //! made for one purpose.
 
+use captures::generate::{Generator, Profile};
 use packet::Frames;
-use packet::generate::{Generator, Profile};
 use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, OpenError, ReceiveError};
 
 /// The seed of all made traffic.

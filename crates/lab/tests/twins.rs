@@ -1,10 +1,10 @@
 //! Twins decide on every packet as the programs do that they are twins of.
 
+use captures::generate::{Generator, Profile};
 use exec::{Backend, BackendKind, Outputs};
 use ir::Program;
 use lab::twins::{Firewall, Inlined, MacSwitch, Pointed};
 use lang::pipeline::Decode;
-use packet::generate::{Generator, Profile};
 use packet::{Batch, Frames, Verdict};
 use ports::{Ingress, IngressPolicy, MemorySource, Order, Receive};
 

@@ -6,6 +6,10 @@ use crate::segment::Segments;
 use crate::verdict::{PortNumber, Verdict};
 use crate::virtio_header::VirtioHeader;
 
+/// The most bytes of a packet that are held, the largest snap length in use; a record of a capture that says
+/// more is damage.
+pub const MAXIMUM_CAPTURED: u32 = 262_144;
+
 /// The largest number of packets in a batch.
 pub const BATCH: usize = 256;
 

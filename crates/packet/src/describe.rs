@@ -203,7 +203,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generate::{Generator, Profile};
+    use captures::generate::{Generator, Profile};
 
     fn frame(parts: &[&[u8]]) -> Vec<u8> {
         [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1][..], &parts.concat()].concat()

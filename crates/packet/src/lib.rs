@@ -1,17 +1,14 @@
-//! Packets as bytes: batches, verdicts, frames in memory, capture formats, generated traffic. This crate
-//! reads no files and no clock.
+//! Packets as bytes: batches, verdicts, frames in memory. This crate reads no files and no clock.
 
 #![forbid(unsafe_code)]
 
 pub mod arena;
 pub mod batch;
-pub mod capture;
 pub mod checksum;
 pub mod describe;
 pub mod fragment;
 pub mod fragment_order;
 pub mod frames;
-pub mod generate;
 pub mod link;
 pub mod open_checksum;
 pub mod region;
@@ -21,8 +18,7 @@ pub mod verdict;
 pub mod virtio_header;
 
 pub use arena::Arena;
-pub use batch::{BATCH, Batch};
-pub use capture::{Capture, CaptureError, MAXIMUM_CAPTURED, Record};
+pub use batch::{BATCH, Batch, MAXIMUM_CAPTURED};
 pub use fragment_order::{FragmentLimits, FragmentOrder};
 pub use frames::Frames;
 pub use link::LinkType;

@@ -2,7 +2,7 @@
 //! their reason as comment.
 
 use crate::{Departure, Transmit};
-use packet::capture::write::{Interface, PcapngWriter};
+use captures::write::{Interface, PcapngWriter};
 use packet::{LinkType, NO_PORT, PortNumber};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -77,7 +77,8 @@ fn in_words(path: &Path, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packet::{Capture, VirtioHeader};
+    use captures::Capture;
+    use packet::VirtioHeader;
 
     fn packets(path: &Path) -> Vec<(Vec<u8>, u32, u64)> {
         let mut capture = Capture::open(File::open(path).expect("was made")).expect("a capture");

@@ -6,7 +6,7 @@
 //! (a pipe would wait for its writer, a device may never end), and a file that a program names lies beside
 //! the program or below, wherever links lead.
 
-use crate::capture_in::uncompressed;
+use captures::compressed::uncompressed;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};

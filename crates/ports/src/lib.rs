@@ -1,21 +1,33 @@
 //! Packet I/O: sources and sinks of packets, which are capture files, memory and network interfaces (`live`).
+//!
+//! Packets of captures and of memory are the feature `offline`; ports that this process attaches for itself,
+//! or opens for another one, are the features `attach` and `open`.
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "offline")]
 pub mod capture_in;
+#[cfg(feature = "offline")]
 pub mod capture_out;
+#[cfg(feature = "offline")]
 pub mod files;
+#[cfg(feature = "offline")]
 pub mod ingress;
 #[cfg(target_os = "linux")]
 pub mod live;
+#[cfg(feature = "offline")]
 pub mod memory_in;
 
+#[cfg(feature = "offline")]
 pub use capture_in::{CaptureLinks, CaptureSource, OpenError};
+#[cfg(feature = "offline")]
 pub use capture_out::CaptureOut;
+#[cfg(feature = "offline")]
 pub use ingress::{Ingress, IngressPolicy};
+#[cfg(feature = "offline")]
 pub use memory_in::{MemorySource, Order};
 
-use packet::{Batch, CaptureError, Frames, LinkType, PortNumber, VirtioHeader};
+use packet::{Batch, Frames, LinkType, PortNumber, VirtioHeader};
 use std::io;
 
 /// A source of packets.
@@ -59,12 +71,13 @@ pub trait Transmit {
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
     /// {name}: {source}
+    #[cfg(feature = "offline")]
     #[error("{name}: {source}")]
     Capture {
         /// The path of the capture, or "standard input".
         name: String,
         /// What is wrong with it.
-        source: CaptureError,
+        source: captures::CaptureError,
     },
     /// a packet of a link type that programs are not made for
     #[error(

@@ -5,7 +5,8 @@
 //! counts), `malformed/INDEX.csv` (columns `file`, `format`, `packets`, `bytes_on_wire`, `max_frame`) and
 //! `captures/facts.json` with captures beside it.
 
-use packet::{Batch, CaptureError};
+use captures::CaptureError;
+use packet::Batch;
 use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, OpenError, Receive, ReceiveError};
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,8 +2,8 @@
 
 use crate::activation::Activation;
 use crate::run::say;
+use engine::figures::by_reason;
 use engine::live::look::Counted;
-use engine::report::by_reason;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown};
 use messages::limits::LONGEST_MESSAGE;

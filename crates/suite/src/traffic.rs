@@ -2,7 +2,7 @@
 
 use crate::packet_generator::Arrivals;
 use crate::random::SuiteRandom;
-use packet::generate::{Generator, Profile};
+use captures::generate::{Generator, Profile};
 
 /// Generated traffic, part of it damaged.
 ///

@@ -1,9 +1,9 @@
 //! Captures from outside: `RAVELIN_DATA=DIRECTORY` names a folder with `malformed/` and `captures/`; without
 //! it there is nothing to do.
 
+use captures::{Capture, CaptureError};
 use ir::Program;
 use lang::pipeline::Decode;
-use packet::{Capture, CaptureError};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use suite::corpus::{compile_file, files, root};
@@ -81,7 +81,7 @@ fn archive(programs: &[(String, Program)], name: &str, stream: impl Read, figure
 
 fn capture(programs: &[(String, Program)], name: &str, stream: Box<dyn Read + Send>, figures: &mut Figures) {
     figures.files += 1;
-    let opened = ports::capture_in::uncompressed(stream).map(Capture::open);
+    let opened = captures::compressed::uncompressed(stream).map(Capture::open);
     let Ok(Ok(mut capture)) = opened else {
         figures.unreadable += 1;
         return;

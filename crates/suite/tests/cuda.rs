@@ -5,6 +5,7 @@ mod flights;
 #[path = "flights/patches.rs"]
 mod patches;
 
+use captures::generate::Profile;
 use exec::kernel::{Dialect, Kernel, KernelOptions};
 use exec::{Backend, BackendKind, OnDevice, QueueDepth};
 use gpu::{
@@ -15,7 +16,6 @@ use offload::Offload;
 use offload::device_queue::{Schedule, Supply};
 use offload::{Offloaded, geometry};
 use packet::BATCH;
-use packet::generate::Profile;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

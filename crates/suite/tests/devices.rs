@@ -1,6 +1,7 @@
 //! Programs on devices: every verdict, byte, table and counter is what the interpreter says, whatever the
 //! device finished and whatever not.
 
+use captures::generate::Profile;
 use exec::kernel::{AGAIN, Dialect, KernelOptions};
 use exec::{Backend, BackendKind, OnDevice, QueueDepth};
 use gpu::{
@@ -13,7 +14,6 @@ use offload::policy::BatchingPolicy;
 use offload::{Offload, OffloadError};
 use offload::{Offloaded, host};
 use packet::BATCH;
-use packet::generate::Profile;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use suite::agree::compile_as;

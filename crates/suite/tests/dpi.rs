@@ -3,12 +3,12 @@
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/` and `rules/`; without it the capture is left out.
 
+use captures::Capture;
 use engine::PacketBench;
 use etherparse::{IpNumber, PacketBuilder};
 use exec::BackendKind;
 use ir::{Entry, Program};
 use lang::pipeline::Decode;
-use packet::Capture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};

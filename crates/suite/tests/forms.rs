@@ -1,6 +1,7 @@
 //! Forms in which packets travel to devices: whatever goes over and comes back, a program means the same; and
 //! what has no meaning is refused.
 
+use captures::generate::Profile;
 use exec::kernel::{Back, CopiedPart, Kernel, KernelOptions, NoForm, NoKernel};
 use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{Input, SlotMemory, study};
@@ -9,7 +10,6 @@ use lang::pipeline::Decode;
 use offload::Offloaded;
 use offload::{Offload, OffloadError, Whole};
 use packet::batch::{BATCH, Batch};
-use packet::generate::Profile;
 use std::collections::BTreeMap;
 use suite::agree::compile_as;
 use suite::corpus::{compile_file, files, root, shipped};

@@ -1,6 +1,7 @@
 //! Packets that are held, so that a device runs many together and several times at once: whatever the policy,
 //! they mean what the interpreter says.
 
+use captures::generate::Profile;
 use exec::kernel::{Dialect, KernelOptions};
 use exec::{Backend, BackendKind, Observer, OnDevice, Outputs, QueueDepth, SubmitOutcome};
 use gpu::{FaultyDevice, OpenCl, SlotMemory, Trouble};
@@ -10,7 +11,6 @@ use offload::Offload;
 use offload::device_queue::{Schedule, Supply};
 use offload::policy::BatchingPolicy;
 use offload::{Offloaded, host};
-use packet::generate::Profile;
 use packet::{BATCH, Batch};
 use std::collections::BTreeSet;
 use std::time::Duration;

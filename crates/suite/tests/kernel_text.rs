@@ -1,6 +1,7 @@
 //! Kernel text in its other two dialects: CUDA compiles to PTX, plain C runs under sanitizers with the
 //! interpreter's results; and OpenCL under oclgrind.
 
+use captures::generate::Profile;
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{Device, DeviceError, Geometry, Input, SlotOutput, study};
@@ -9,7 +10,6 @@ use lang::pipeline::Decode;
 use offload::Offload;
 use offload::Offloaded;
 use packet::BATCH;
-use packet::generate::Profile;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

@@ -6,13 +6,13 @@
 
 mod ends;
 
+use captures::Capture;
 use ends::{End, Ends, TCP, ends, number, place, put, rewritten, valid, without_wrong};
 use engine::PacketBench;
 use etherparse::PacketBuilder;
 use exec::BackendKind;
 use ir::Program;
 use lang::pipeline::{CompileOptions, compile};
-use packet::Capture;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use suite::corpus::root;

@@ -7,13 +7,14 @@
 
 mod ends;
 
+use captures::Capture;
 use ends::{End, Ends, ICMP, TCP, UDP, ends, number, place, put, rewritten, valid, without_wrong};
 use engine::{PacketBench, PacketOutcome};
 use etherparse::PacketBuilder;
 use exec::BackendKind;
 use ir::{Match, Program};
 use lang::pipeline::Decode;
-use packet::{Capture, VerdictKind};
+use packet::VerdictKind;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;

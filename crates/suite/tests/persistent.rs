@@ -3,6 +3,7 @@
 
 mod flights;
 
+use captures::generate::Profile;
 use exec::kernel::{Back, CopiedPart, Dialect, Kernel, KernelOptions};
 use exec::{Backend, BackendKind, QueueDepth};
 use gpu::{
@@ -15,7 +16,6 @@ use offload::device_queue::{Schedule, Supply};
 use offload::{Offload, OffloadError};
 use offload::{Offloaded, geometry};
 use packet::BATCH;
-use packet::generate::Profile;
 use std::sync::Mutex;
 use std::time::Duration;
 use suite::agree::compile_as;

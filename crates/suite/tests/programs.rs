@@ -1,12 +1,12 @@
 //! The programs and good cases of the repository: their own tests, and the same report on both back ends
 //! however packets are batched.
 
+use captures::generate::Profile;
 use exec::{BackendKind, load};
 use ir::Program;
 use lang::diagnostic::Severity;
 use lang::pipeline::Decode;
 use packet::Frames;
-use packet::generate::Profile;
 use suite::corpus::{compile_file, files, root};
 use suite::outcome::see;
 use suite::packet_generator::Arrivals;

@@ -1,12 +1,12 @@
 //! Promises about time, lengths and memory that no single crate can show alone.
 
 use allocation_counter::measure;
+use captures::generate::{Generator, Profile};
+use captures::write::PcapWriter;
 use engine::{Ledger, PacketBench, TimedPart, Worker};
 use exec::{BackendKind, Outputs, load};
 use ir::Program;
 use lang::pipeline::{CompileOptions, Decode, compile};
-use packet::capture::write::PcapWriter;
-use packet::generate::{Generator, Profile};
 use packet::{Batch, Frames, LinkType};
 use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, MemorySource, Order};
 use suite::corpus::{compile_file, root};
@@ -114,7 +114,7 @@ fn a_streamed_capture_takes_the_same_memory_however_long_it_is() {
         let mut backend = load(&program, BackendKind::Native, 5, 0).expect("loads");
         let mut ledger = Ledger::new(&program, 5);
         let peak = measure(|| {
-            let stream = ports::capture_in::uncompressed(std::io::Cursor::new(bytes)).expect("opens");
+            let stream = captures::compressed::uncompressed(std::io::Cursor::new(bytes)).expect("opens");
             let mut source =
                 CaptureSource::of_stream("case".into(), stream, CaptureLinks::Ethernet, ingress())
                     .expect("opens");

@@ -2,14 +2,15 @@
 //! over made and, where `RAVELIN_DATA` names a folder, real traffic. Every verdict, every byte that left,
 //! every error and its checksums.
 
+use captures::Capture;
+use captures::generate::{Generator, Profile};
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{Ipv4HeaderSlice, Ipv6HeaderSlice, TcpHeaderSlice};
 use exec::BackendKind;
 use ir::{ColumnKind, Entry, Match, Program};
 use lang::pipeline::Decode;
+use packet::VerdictKind;
 use packet::fragment::{Fragmenting, Pieces};
-use packet::generate::{Generator, Profile};
-use packet::{Capture, VerdictKind};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -941,7 +942,7 @@ fn real_packets_meet_the_fate_that_a_second_router_gives_them() {
             continue;
         }
         let file = std::fs::File::open(&path).expect("a capture can be opened");
-        let stream = ports::capture_in::uncompressed(file).expect("it is packed");
+        let stream = captures::compressed::uncompressed(file).expect("it is packed");
         let mut capture = Capture::open(stream).expect("it is a capture");
         let mut arrivals = Arrivals::default();
         while arrivals.ports.len() < 20_000 {

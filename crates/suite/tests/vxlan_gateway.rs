@@ -3,13 +3,14 @@
 //!
 //! `RAVELIN_DATA=DIRECTORY` names a folder with `captures/`; without it, frames are made.
 
+use captures::Capture;
+use captures::write::PcapWriter;
 use engine::PacketBench;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use exec::BackendKind;
 use ir::Program;
 use lang::pipeline::Decode;
-use packet::capture::write::PcapWriter;
-use packet::{Capture, LinkType};
+use packet::LinkType;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::PathBuf;

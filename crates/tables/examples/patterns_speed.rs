@@ -198,7 +198,7 @@ fn patterns(path: &str) -> Result<Vec<SearchPattern>, Box<dyn Error>> {
 /// The payloads of TCP and UDP.
 fn payloads(path: &str) -> Result<Vec<Payload>, Box<dyn Error>> {
     let bytes = contents(path)?;
-    let mut capture = packet::Capture::open(&bytes[..])?;
+    let mut capture = captures::Capture::open(&bytes[..])?;
     let (mut number, mut found) = (0, Vec::new());
     while let Some(record) = capture.next()? {
         number += 1;

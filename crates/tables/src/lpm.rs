@@ -4,6 +4,7 @@
 //! changes while others look up in it through a [`LpmReader`]; [`LpmModel`] is an ordered map, easy to
 //! believe, and judges the other. The idea and the bytes of the image are taught in `docs/tables/lpm.md`.
 
+#[cfg(feature = "vector")]
 mod bulk;
 mod codes;
 mod dir24_8;
@@ -19,17 +20,19 @@ mod routes;
 mod spec;
 mod table;
 mod trie;
+#[cfg(feature = "vector")]
 mod vector;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "vector", target_arch = "x86_64"))]
 mod walk512;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "vector")]
+pub use bulk::Method;
 pub use image::LpmImage;
 pub use layout::LpmImageError;
-pub use lookup::Method;
 pub use model::LpmModel;
 pub use reader::{LpmReader, Pinned};
 pub use spec::{LpmBuildError, LpmInsertError, LpmSpec, LpmSpecError, MAX_CAPACITY, MAX_WIDTH, NONE, Prefix};

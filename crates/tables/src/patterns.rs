@@ -13,7 +13,9 @@ mod build;
 mod confirm;
 mod frequency;
 mod image;
+#[cfg(all(feature = "vector", target_arch = "x86_64"))]
 mod lanes;
+#[cfg(all(feature = "vector", target_arch = "x86_64"))]
 mod lanes_avx2;
 mod model;
 mod sift;

@@ -11,6 +11,7 @@ mod dead;
 pub(crate) mod encode;
 pub(crate) mod fields;
 mod free;
+#[cfg(feature = "hygiene")]
 mod hygiene;
 mod image;
 mod leaves;
@@ -20,13 +21,14 @@ mod shared;
 mod table;
 mod tree;
 mod update;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "vector", target_arch = "x86_64"))]
 mod wide;
 
 pub use bytes::RulesImageError;
 pub use fields::{
     MAX_CAPACITY, MAX_COLUMNS, MAX_WIDTH, Rule, RuleField, RulesBuildError, RulesInsertError, RulesSpec,
 };
+#[cfg(feature = "hygiene")]
 pub use hygiene::{HygieneFinding, HygieneKind, MOST_WORK, hygiene};
 pub use image::{MOST_PACKED_WORDS, RulesImage};
 pub use linear::Linear;

@@ -132,7 +132,7 @@ fn real_payloads_hold_what_they_are_known_to_hold() {
         let expected =
             String::from_utf8(plain(&data.join(format!("captures/s1like.dpi-{known}.tsv.gz")))).unwrap();
         let mut expected = expected.lines().filter(|line| !line.starts_with('#'));
-        let mut packets = packet::Capture::open(&capture[..]).unwrap();
+        let mut packets = captures::Capture::open(&capture[..]).unwrap();
         let (mut number, mut hits) = (0, 0);
         while let Some(record) = packets.next().unwrap() {
             number += 1;

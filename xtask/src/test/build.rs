@@ -1,6 +1,7 @@
 //! Steps that cargo does.
 
 use super::{Context, Outcome, cargo, execute};
+use anyhow::ensure;
 
 pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(context, &["fmt", "--all", "--check"]))
@@ -18,13 +19,32 @@ pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {
     execute(cargo(context, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Builds `ravelin`, and with it the searches of later steps: by themselves they would have their libraries
-/// built once more, with fewer features.
+/// Builds `ravelin` and `ravelin-launch`, and with them the searches of later steps: by themselves they would
+/// have their libraries built once more, with fewer features.
 pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(
         context,
-        &["build", "--release", "--locked", "--package", "cli", "--package", "suite"],
+        &[
+            "build",
+            "--release",
+            "--locked",
+            "--package",
+            "cli",
+            "--package",
+            "suite",
+            "--package",
+            "ravelin-launch",
+        ],
     ))
+}
+
+/// Builds the core alone, since together with other crates it would have their features.
+pub(super) fn core(context: &Context) -> anyhow::Result<Outcome> {
+    release(context)?;
+    let ravelin = context.target.join("release/ravelin");
+    let found = crate::trusted::check(&context.root, &context.target, &ravelin)?;
+    ensure!(found.is_empty(), "{}", found.join("; "));
+    Ok(Outcome::Passed)
 }
 
 /// Compiles without linking, so that neither a C++ compiler nor a nightly toolchain is needed.

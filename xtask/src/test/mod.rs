@@ -59,6 +59,7 @@ const STEPS: &[Step] = &[
         what: "cargo build --release of ravelin and of the searches",
         run: build::release,
     },
+    Step { name: "core", what: "the core alone holds nothing that it does without", run: build::core },
     Step {
         name: "programs",
         what: "in-source tests of every program, both back ends",
@@ -229,7 +230,7 @@ fn cargo(context: &Context, arguments: &[&str]) -> Command {
 }
 
 /// Two folders above this program: it lies in `TARGET/debug`.
-fn target() -> anyhow::Result<PathBuf> {
+pub(crate) fn target() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("where is this program?")?;
     own.ancestors().nth(2).map(Path::to_owned).context("this program lies in no target folder")
 }

@@ -8,7 +8,7 @@ mod language;
 mod layout;
 mod lines;
 mod names;
-mod rust;
+pub(crate) mod rust;
 mod specification;
 mod tree;
 mod unsafety;

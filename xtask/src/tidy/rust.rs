@@ -3,7 +3,7 @@
 
 /// The same text with the contents of comments, strings and character literals blanked. Line breaks stay, so
 /// line numbers do too.
-pub(super) fn code_only(text: &str) -> String {
+pub(crate) fn code_only(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
     let mut at = 0;
@@ -24,7 +24,7 @@ pub(super) fn code_only(text: &str) -> String {
 }
 
 /// Positions at which `word` stands alone in `text`: no letter, digit or underscore beside it.
-pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let inside = |byte: Option<u8>| byte.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_');
     text.match_indices(word).map(|(at, _)| at).filter(move |&at| {
         let before = at.checked_sub(1).map(|i| text.as_bytes()[i]);
@@ -47,7 +47,7 @@ pub(super) fn defines_function(code: &str, name: &str) -> bool {
 }
 
 /// The text up to an inline test module (`#[cfg(test)]` before `mod … {`).
-pub(super) fn without_tests(text: &str) -> &str {
+pub(crate) fn without_tests(text: &str) -> &str {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let next = text[at + line.len()..].lines().next().unwrap_or("");
@@ -60,7 +60,7 @@ pub(super) fn without_tests(text: &str) -> &str {
 }
 
 /// True for files that hold nothing but tests or measurements.
-pub(super) fn is_test_file(path: &str) -> bool {
+pub(crate) fn is_test_file(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.contains("/tests/") || path.contains("/benches/")
 }
 

@@ -1,12 +1,12 @@
 //! The values of options that stand for values of other crates.
 
+use captures::generate::Profile;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use exec::BackendKind;
 use exec::kernel::{Back, CopiedPart};
 use import::address::AddressFamily;
 use lab::{ComparedTable, DeviceChoice};
 use lang::pipeline::Decode;
-use packet::generate::Profile;
 use ports::{CaptureLinks, Order};
 use tables::generate::rules::Flavour;
 

@@ -4,9 +4,10 @@ use crate::commands::run::{from_memory, tell};
 use crate::failure::Failure;
 use crate::program::{self, Ready};
 use crate::render;
+use captures::Capture;
 use engine::{Setting, Times};
 use lang::pipeline::CompileOptions;
-use packet::{Capture, Frames};
+use packet::Frames;
 use std::time::Instant;
 
 const PROGRAM: &str = include_str!("../../../../programs/firewall.rav");
@@ -48,7 +49,7 @@ fn pass(ready: &Ready, frames: Frames, times: Times) -> Result<engine::Report, F
 }
 
 fn frames() -> Result<Frames, Failure> {
-    let wrong = |error: packet::CaptureError| Failure::Finding(format!("captures/demo.pcapng: {error}"));
+    let wrong = |error: captures::CaptureError| Failure::Finding(format!("captures/demo.pcapng: {error}"));
     let mut capture = Capture::open(CAPTURE).map_err(wrong)?;
     let mut frames = Frames::new();
     while let Some(record) = capture.next().map_err(wrong)? {

@@ -5,7 +5,7 @@ use crate::commands::check::is_right;
 use crate::failure::Failure;
 use crate::render::mismatch;
 use crate::{program, render};
-use engine::{back_end_name, case, stf};
+use engine::{case, stf};
 use exec::BackendKind;
 use lang::pipeline::{Compiled, Decode};
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &TestArguments, json: bool) -> Result<(), Failure> 
     if json {
         render::json(&json!({ "passed": passed, "failed": failed, "tests": results }))?;
     } else {
-        let names: Vec<&str> = back_ends.iter().map(|&back_end| back_end_name(back_end)).collect();
+        let names: Vec<&str> = back_ends.iter().map(|back_end| back_end.name()).collect();
         render::text(&format!("\n{passed} passed, {failed} failed on {}\n", names.join(" and ")))?;
     }
     if results.is_empty() {
@@ -132,7 +132,7 @@ fn source_tests(
                 Ok(Some(found)) => Some(mismatch::of_case(program, &compiled.sources, &found)),
                 Err(error) => Some(format!("it cannot be loaded: {error}\n")),
             };
-            results.push(Outcome::of(&file, &test.name, back_end_name(back_end), message));
+            results.push(Outcome::of(&file, &test.name, back_end.name(), message));
         }
     }
     Ok(results)
@@ -168,7 +168,7 @@ fn packet_test(
             Err(stf::StfFault::Line(error)) => Some(format!("{file}, {error}\n")),
             Err(error) => Some(format!("{}: {error}\n", tested.display())),
         };
-        Outcome::of(&file, &name, back_end_name(back_end), message)
+        Outcome::of(&file, &name, back_end.name(), message)
     };
     Ok(back_ends.iter().map(|&back_end| result(back_end)).collect())
 }

@@ -5,11 +5,15 @@ mod enter;
 mod filter;
 mod limits;
 mod namespaces;
+#[cfg(feature = "start")]
 mod probe;
 mod rights;
+#[cfg(feature = "start")]
 mod separate;
 mod sys;
 
 pub use enter::{Entered, enter, lock};
+#[cfg(feature = "start")]
 pub use probe::probe;
+#[cfg(feature = "start")]
 pub use separate::{ProcessEnd, SeparateChild, SeparateError, SeparateStart, separate};

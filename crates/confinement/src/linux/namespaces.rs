@@ -17,6 +17,7 @@ pub(super) const NAMESPACES: [(Layer, u64, &str); 6] = [
 ];
 
 /// The namespaces of the thread that calls, as the value of [`OUTSIDE`].
+#[cfg(feature = "start")]
 pub(super) fn told() -> Result<String, Missing> {
     let mut told = String::new();
     for (layer, _, file) in NAMESPACES {

@@ -1,7 +1,7 @@
 //! Filters over packets written by hand, over made traffic, and against tcpdump.
 
 use super::{Decided, Filter};
-use packet::generate::{Generator, Profile};
+use captures::generate::{Generator, Profile};
 use packet::region::SLACK;
 use packet::{Batch, Verdict};
 

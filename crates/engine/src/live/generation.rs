@@ -3,11 +3,11 @@
 
 use super::recent::Recent;
 use crate::Ledger;
+use crate::device_queue::{DeviceQueue, Schedule};
 use exec::{Backend, OpenProof, SegmentProof};
 use ir::Program;
 use ir::source::Sources;
 use ir::steering::WORKER_BUSY;
-use offload::device_queue::{DeviceQueue, Schedule};
 use packet::OpenClasses;
 use ports::live::{ReceiveLosses, SendLosses};
 use serde::Serialize;

@@ -13,7 +13,9 @@
 use super::generation::{Generation, PortLosses};
 use crate::Ledger;
 use crate::commit::moment::Moment;
-use crate::report::{Figures, Imbalance, Report, Setting, Times};
+use crate::figures::Figures;
+#[cfg(feature = "observe")]
+use crate::report::{Imbalance, Report, Setting, Times};
 use ir::Program;
 use ir::source::Sources;
 use std::collections::VecDeque;
@@ -103,6 +105,7 @@ impl Counted {
     ///
     /// # Errors
     /// The account does not add up.
+    #[cfg(feature = "observe")]
     pub fn report(self, program: &str) -> Result<Report, Imbalance> {
         let setting = Setting { program: program.to_owned(), ..Setting::default() };
         let times = Times { packets: self.age, ..Times::default() };

@@ -7,7 +7,8 @@
 
 use super::generation::Generation;
 use super::stage_costs::{ProgramCosts, Sampling, StageCosts};
-use exec::Outputs;
+use super::{Remote, Request};
+use exec::{Draft, Outputs};
 use hdrhistogram::Histogram;
 use packet::{Batch, VerdictKind};
 use ports::live::clock::Clock;
@@ -124,6 +125,40 @@ impl Stopwatch {
     }
 }
 
+impl Remote {
+    /// Measures where time goes at all workers, and waits until `duration` has passed; `None` if a worker has
+    /// ended. If the second variant of the program, which measures stages, is missing, the caller's thread
+    /// compiles it first.
+    pub fn measure(&self, duration: Duration) -> Option<Measurement> {
+        let parts = self.ask(|generation, _| {
+            let Generation { number, program, sources, backend, .. } = generation;
+            (*number, program.clone(), sources.clone(), backend.inspect().and_then(|inspect| inspect.draft()))
+        })?;
+        let (number, program, sources) = parts.first().map(|(n, p, s, _)| (*n, p.clone(), s.clone()))?;
+        let mut unmeasured = None;
+        let mut samplings = Vec::with_capacity(parts.len());
+        for (number, program, _, draft) in parts {
+            let measured = draft.map(Draft::compile).transpose().unwrap_or_else(|error| {
+                unmeasured = Some(error.to_string());
+                None
+            });
+            samplings.push(Sampling::new(number, &program, measured));
+        }
+        let mut samplings = samplings.into_iter();
+        let parts = self.gather(|answer| {
+            let sampling = samplings.next()?;
+            Some(Request::Measure(Box::new(Measuring::new(duration, sampling, Box::new(answer)))))
+        })?;
+        let mut measurement = parts.into_iter().reduce(|mut all, part| {
+            all += part;
+            all
+        })?;
+        measurement.stages.tell_of(number, program, sources);
+        measurement.unmeasured = unmeasured;
+        Some(measurement)
+    }
+}
+
 /// A measurement at one worker that is going on.
 pub(super) struct Measuring {
     duration: Duration,
@@ -139,11 +174,7 @@ pub(super) struct Measuring {
 }
 
 impl Measuring {
-    pub(super) fn new(
-        duration: Duration,
-        sampling: Sampling,
-        answer: Box<dyn FnOnce(Measurement) + Send>,
-    ) -> Measuring {
+    fn new(duration: Duration, sampling: Sampling, answer: Box<dyn FnOnce(Measurement) + Send>) -> Measuring {
         Measuring {
             duration,
             begun: Instant::now(),
@@ -211,7 +242,7 @@ pub struct Measurement {
     cycles: [u64; STOPS.len()],
     batches: [u64; SIZES],
     latency: Histogram<u64>,
-    pub(super) stages: StageCosts,
+    stages: StageCosts,
     /// Why the stages of the program could not be measured, if they were not.
     pub unmeasured: Option<String>,
 }

@@ -6,6 +6,7 @@
 
 use super::generation::Generation;
 use super::tail_drop::{TailDropReceiver, TailDropSender, tail_drop};
+use super::{Remote, Request};
 use exec::Outputs;
 use ir::Program;
 use packet::{Batch, PortNumber, VerdictKind};
@@ -80,8 +81,18 @@ pub(super) struct Subscriber {
     wanted: (u64, Vec<bool>, Vec<bool>),
 }
 
+impl Remote {
+    /// Passes on events and punted packets from now on, until the subscription is dropped; `None` if a worker
+    /// has ended.
+    pub fn subscribe(&self, wish: SubscriptionWish) -> Option<Subscription> {
+        let (subscribers, subscription) = subscribe(self.workers(), wish);
+        let mut subscribers = subscribers.into_iter();
+        self.each(|_| Some(Request::Subscribe(Box::new(subscribers.next()?)))).then_some(subscription)
+    }
+}
+
 /// Makes a subscriber for each of `workers` workers, and the receiving end.
-pub(super) fn subscribe(workers: usize, wish: SubscriptionWish) -> (Vec<Subscriber>, Subscription) {
+fn subscribe(workers: usize, wish: SubscriptionWish) -> (Vec<Subscriber>, Subscription) {
     let (queue, subscription) = tail_drop(WAITING, WAITING_BYTES);
     let wish = Arc::new(wish);
     let one = |worker: usize| Subscriber {

@@ -9,6 +9,7 @@ mod other_ports;
 mod steered;
 
 use super::*;
+use crate::filter::Filter;
 use exec::{Backend, BackendKind, EntryPlace, load_measurable};
 use ir::steering::declare_worker_busy;
 use ir::{Entry, Match};

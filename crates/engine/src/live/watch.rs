@@ -11,6 +11,7 @@ use super::generation::Generation;
 use super::host_packets;
 use super::measure::Stopwatch;
 use super::tail_drop::{Held, LoopEnded, TailDropReceiver, TailDropSender, tail_drop};
+use super::{Remote, Request};
 use crate::filter::{Decided, Filter};
 use crate::steps::{Moment, Recorder};
 use exec::Outputs;
@@ -114,8 +115,18 @@ struct Copied {
     held: Held,
 }
 
+impl Remote {
+    /// Watches packets that match a filter, from now on. There is one copy of the same filter for each
+    /// worker. `None` if a worker has ended.
+    pub fn watch(&self, filters: Vec<Filter>, wish: Wish) -> Option<Watching> {
+        let (watchers, watching) = watch(filters, wish);
+        let mut watchers = watchers.into_iter();
+        self.each(|_| Some(Request::Watch(Box::new(watchers.next()?)))).then_some(watching)
+    }
+}
+
 /// Makes a watcher for each worker, with a copy of the same filter for each, and the receiving end.
-pub(super) fn watch(filters: Vec<Filter>, wish: Wish) -> (Vec<Watcher>, Watching) {
+fn watch(filters: Vec<Filter>, wish: Wish) -> (Vec<Watcher>, Watching) {
     let (queue, packets) = tail_drop(WAITING, WAITING_BYTES);
     let end = Instant::now() + wish.duration;
     let one = |filter| Watcher {

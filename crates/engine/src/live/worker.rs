@@ -11,14 +11,12 @@ use super::crossing::{Crossing, Parcel};
 use super::host_packets::{self, HostPackets};
 use super::host_share::HostShare;
 use super::look::Looks;
-use super::measure::{Stop, Stopwatch};
-use super::subscribe::Subscribers;
-use super::watch::Watches;
+use super::observed::{Stop, Stopwatch, Subscribers, Watches};
 use super::{Generation, Injected, Line, OtherPorts, PortLosses, PuntQueue, Request, Work, open_checksums};
 use crate::Transmitter;
+use crate::device_queue::{DeviceQueue, Run, Supply};
 use crate::ordering::fragment_order;
 use exec::{AsyncBackend, Outputs};
-use offload::device_queue::{DeviceQueue, Run, Supply};
 use packet::{Batch, FragmentOrder, OpenClasses, VirtioHeader};
 use ports::live::clock::Clock;
 use ports::live::{Lane, LiveOut, Receiver, Waiter, exchange};
@@ -482,8 +480,11 @@ impl LivePass<'_, '_> {
                 self.turn_of_punts(true);
                 *self.punts = Some(queue);
             }
+            #[cfg(feature = "observe")]
             Request::Watch(watcher) => self.watches.add(*watcher),
+            #[cfg(feature = "observe")]
             Request::Subscribe(subscriber) => self.subscribers.add(*subscriber),
+            #[cfg(feature = "observe")]
             Request::Measure(measuring) => self.stopwatch.start(*measuring, self.generation),
             Request::Look(look) => looks.add(look),
             Request::Work(step) => *work = Some(step),

@@ -8,8 +8,9 @@
 
 use super::plan::{Bytes, FRAME_BYTES};
 use super::shape::Shape;
-use crate::interpret::{binary, largest};
-use ir::{BinaryOp, BlockId, CompareOp, Function, Op, Terminator, Value};
+use crate::bounds::{Bounds, arithmetic};
+use crate::interpret::largest;
+use ir::{BlockId, CompareOp, Function, Op, Terminator, Value};
 use std::collections::BTreeMap;
 
 /// The number of rounds after which values that still grow get all numbers of their width.
@@ -20,8 +21,6 @@ const MOST_HEADER_BYTES: u128 = 192;
 /// runs the packet.
 const PART: u32 = 128;
 
-/// The smallest and the largest number that a value can be.
-type Bounds = (u128, u128);
 /// Narrower bounds of values in a block, from conditions.
 type Facts = BTreeMap<u32, Bounds>;
 
@@ -204,39 +203,6 @@ fn of(function: &Function, op: &Op, at: impl Fn(Value) -> Option<Bounds>) -> Fou
         _ => None,
     };
     found.map_or(Found::Any, Found::Within)
-}
-
-/// The bounds of a result; `None` if it may wrap around.
-pub(crate) fn arithmetic(
-    op: BinaryOp,
-    width: u8,
-    (low, high): Bounds,
-    (low_b, high_b): Bounds,
-) -> Option<Bounds> {
-    let full = largest(width);
-    let fits = |least: Option<u128>, most: Option<u128>| Some((least?, most.filter(|most| *most <= full)?));
-    match op {
-        BinaryOp::Add => fits(low.checked_add(low_b), high.checked_add(high_b)),
-        BinaryOp::Mul => fits(low.checked_mul(low_b), high.checked_mul(high_b)),
-        BinaryOp::Sub => fits(low.checked_sub(high_b), high.checked_sub(low_b)),
-        BinaryOp::AddSaturate => {
-            Some((low.saturating_add(low_b).min(full), high.saturating_add(high_b).min(full)))
-        }
-        BinaryOp::MulSaturate => {
-            Some((low.saturating_mul(low_b).min(full), high.saturating_mul(high_b).min(full)))
-        }
-        BinaryOp::SubSaturate => Some((low.saturating_sub(high_b), high.saturating_sub(low_b))),
-        BinaryOp::Div => Some((0, high)),
-        BinaryOp::Rem | BinaryOp::And => Some((0, high.min(high_b))),
-        BinaryOp::Or | BinaryOp::Xor => Some((0, u128::MAX >> (high | high_b).leading_zeros().min(127))),
-        BinaryOp::ShiftLeft | BinaryOp::ShiftRight if low_b == high_b => {
-            let moved = |number| binary(op, width, number, low_b);
-            let lost =
-                op == BinaryOp::ShiftLeft && binary(BinaryOp::ShiftRight, width, moved(high), low_b) != high;
-            (!lost).then(|| (moved(low), moved(high)))
-        }
-        BinaryOp::ShiftLeft | BinaryOp::ShiftRight => None,
-    }
 }
 
 const _: () = assert!(FRAME_BYTES.is_multiple_of(16));

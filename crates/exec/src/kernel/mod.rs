@@ -19,7 +19,7 @@
 mod blocks;
 mod form;
 mod instructions;
-pub(crate) mod intervals;
+mod intervals;
 mod known;
 mod names;
 mod packed;

@@ -19,6 +19,7 @@ mod tables;
 mod translate;
 mod words;
 
+use crate::backend::{Draft, Measured};
 use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
 use crate::outputs::{self, Now, Output, Outputs};
@@ -33,8 +34,7 @@ use early_lookups::KEPT_WORDS;
 use ir::{Op, Program, Template};
 use packet::batch::Batch;
 use packet::verdict::Verdict;
-use plan::Plan;
-pub use plan::{Draft, Measured};
+use plan::{Plan, Variant};
 use prefetch_hints::Hint;
 use std::ops::Range;
 use std::sync::Arc;
@@ -157,13 +157,15 @@ impl Engine<Fast> for CompiledNative {
 
     fn draft(&self) -> Option<Draft> {
         let program = self.program.as_ref().filter(|_| self.measured.is_none())?;
-        Some(Draft { plan: self.plan.clone(), program: program.clone() })
+        Some(plan::draft(self.plan.clone(), program.clone()))
     }
 
     fn adopt(&mut self, measured: Measured) {
         // Code that was made with another plan may refer to other tables.
-        if Arc::ptr_eq(&measured.plan, &self.plan) {
-            self.measured = Some(measured.code);
+        if let Ok(variant) = measured.0.downcast::<Variant>()
+            && Arc::ptr_eq(&variant.plan, &self.plan)
+        {
+            self.measured = Some(variant.code);
         }
     }
 

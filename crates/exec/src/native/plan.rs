@@ -9,6 +9,7 @@ use super::compile::Compilation;
 use super::early_lookups::{EarlyLookup, early_lookups};
 use super::placements::{Placement, placements};
 use super::translate::Shared;
+use crate::backend::{Draft, Measured};
 use crate::errors::LoadError;
 use crate::pack::Packing;
 use crate::state::ProgramState;
@@ -68,25 +69,16 @@ impl Plan {
     }
 }
 
-/// A program and its plan, for compiling the second variant.
-pub struct Draft {
-    pub(super) plan: Arc<Plan>,
-    pub(super) program: Arc<Program>,
-}
-
-impl Draft {
-    /// Compiles the second variant, which takes about as long as it took to load the program.
-    ///
-    /// # Errors
-    /// [`LoadError::Compile`] and [`LoadError::Machine`].
-    pub fn compile(self) -> Result<Measured, LoadError> {
-        let code = self.plan.compile(&self.program, true, None)?.code;
-        Ok(Measured { plan: self.plan, code })
-    }
-}
-
-/// The second variant of a program.
-pub struct Measured {
+/// The second variant of a program, with the plan by which it was compiled.
+pub(super) struct Variant {
     pub(super) plan: Arc<Plan>,
     pub(super) code: Code,
+}
+
+/// What is needed to compile the second variant of a program by its plan.
+pub(super) fn draft(plan: Arc<Plan>, program: Arc<Program>) -> Draft {
+    Draft(Box::new(move || {
+        let code = plan.compile(&program, true, None)?.code;
+        Ok(Measured(Box::new(Variant { plan, code })))
+    }))
 }

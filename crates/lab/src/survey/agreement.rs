@@ -7,13 +7,13 @@ use crate::experiment::{Figure, Row};
 use crate::measure::SEED;
 use crate::programs::compile;
 use crate::traffic::LabError;
+use captures::generate::{Generator, Profile};
 use exec::kernel::KernelOptions;
 use exec::{Backend, BackendKind, Outputs, QueueDepth};
 use ir::Program;
 use lang::pipeline::Decode;
 use offload::Offloaded;
 use offload::{Offload, OffloadError};
-use packet::generate::{Generator, Profile};
 use packet::{BATCH, Batch, Frames};
 use tables::generate::Random;
 
@@ -33,7 +33,7 @@ impl Traffic {
         let mut profile = Profile::sample1();
         profile.flows = (profile.flows * packets / profile.packets).clamp(20, packets.max(20));
         profile.packets = packets;
-        let wrong = |error: packet::generate::ProfileError| LabError::Program(error.to_string());
+        let wrong = |error: captures::generate::ProfileError| LabError::Program(error.to_string());
         let mut generator = Generator::new(&profile, SEED).map_err(wrong)?;
         let mut random = Random::new(SEED);
         let (mut frames, mut ports, mut bytes) = (Frames::with_headroom(), Vec::new(), Vec::new());

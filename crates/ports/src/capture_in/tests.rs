@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::IngressPolicy;
-use packet::capture::write::{Interface, PcapWriter, PcapngWriter};
+use captures::write::{Interface, PcapWriter, PcapngWriter};
 use std::io::Write;
 
 fn pcap(n: u32, length: usize) -> Vec<u8> {

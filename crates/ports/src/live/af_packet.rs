@@ -14,35 +14,41 @@
 //! of addresses and ports that is the same in both directions. Fragments of IP have no ports: those of one
 //! pair of addresses come by one lane, which may be another than that of their flow.
 
+#[cfg(feature = "attach")]
+mod attached;
+#[cfg(feature = "open")]
 mod claim;
 mod incoming;
+#[cfg(feature = "open")]
 mod keep;
+#[cfg(feature = "open")]
 mod open;
 mod outlet;
 mod port;
+mod sockets;
 
-pub(super) use open::{claim, system};
-pub(super) use port::{Adopted, Held};
+#[cfg(feature = "attach")]
+pub(super) use attached::attach;
+#[cfg(feature = "open")]
+pub(super) use open::{Held, claim, system};
+pub(super) use port::Adopted;
 
 use super::frame_ring::{FrameRing, Geometry};
-use super::{AttachError, Attached, HandedOver, Lane, WantedPort};
+#[cfg(feature = "open")]
+use super::{AttachError, WantedPort};
+use super::{Attached, HandedOver, Lane};
 use incoming::Incoming;
 use outlet::Outlet;
 use packet::PortNumber;
 use port::Port;
+use sockets::{OpenLane, SendSockets};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Takes over the packets of an interface; they carry `number`.
-pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
-    let opened = open::open(wanted, lanes)?;
-    let port = Port::watched(wanted, opened.held, lanes)?;
-    Ok(attached(&port, opened.mode, number, opened.lanes))
-}
-
 /// What another process is to adopt of an interface that was claimed: what was obtained, the bytes of a frame
 /// of the rings, and three sockets for each lane.
+#[cfg(feature = "open")]
 pub(super) fn descriptors(
     wanted: &WantedPort,
     lanes: u16,
@@ -80,7 +86,7 @@ impl Adopted {
     }
 }
 
-fn adopted_lanes(handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<Vec<open::OpenLane>> {
+fn adopted_lanes(handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<Vec<OpenLane>> {
     if descriptors.is_empty() || !descriptors.len().is_multiple_of(3) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "each lane needs three sockets"));
     }
@@ -91,23 +97,16 @@ fn adopted_lanes(handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<V
         (descriptors.next(), descriptors.next(), descriptors.next())
     {
         let ring = FrameRing::map(&incoming, geometry)?;
-        lanes.push(open::OpenLane { incoming, ring, outgoing: open::SendSockets { direct, queued } });
+        lanes.push(OpenLane { incoming, ring, outgoing: SendSockets { direct, queued } });
     }
     Ok(lanes)
 }
 
 /// The port over these sockets.
-fn attached(port: &Arc<Port>, mode: String, number: PortNumber, lanes: Vec<open::OpenLane>) -> Attached {
+fn attached(port: &Arc<Port>, mode: String, number: PortNumber, lanes: Vec<OpenLane>) -> Attached {
     let lanes = lanes.into_iter().enumerate().map(|(index, lane)| Lane {
         receive: Box::new(Incoming::new(lane.incoming, lane.ring, number, port.clone(), index)),
         send: Box::new(Outlet::new(lane.outgoing, port.clone(), index)),
     });
-    Attached {
-        name: port.wanted.interface.clone(),
-        mode,
-        lanes: lanes.collect(),
-        presence: port.presence.clone(),
-        divided: None,
-        tunnel: None,
-    }
+    Attached::alone(port.wanted.interface.clone(), mode, lanes.collect(), port.presence.clone())
 }

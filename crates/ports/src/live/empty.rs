@@ -2,7 +2,7 @@
 //! port whose packets come in the batches of another.
 
 use super::clock::Now;
-use super::{Attached, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender};
+use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
 use packet::{Batch, VirtioHeader};
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -16,14 +16,8 @@ pub const NOBODY: &str = "(empty)";
 /// The port of a number that nobody has, with so many lanes.
 pub(super) fn attach(lanes: u16) -> Attached {
     let lane = |_| Lane { receive: Box::new(Nothing), send: Box::new(Nowhere { lost: 0 }) };
-    Attached {
-        name: NOBODY.to_owned(),
-        mode: "no port has this number".to_owned(),
-        lanes: (0..lanes.max(1)).map(lane).collect(),
-        presence: Arc::new(Presence::default()),
-        divided: None,
-        tunnel: None,
-    }
+    let lanes = (0..lanes.max(1)).map(lane).collect();
+    Attached::alone(NOBODY.to_owned(), "no port has this number".to_owned(), lanes, Arc::default())
 }
 
 /// No packet ever comes.

@@ -73,6 +73,7 @@ impl FrameRing {
     }
 
     /// Bytes of a frame.
+    #[cfg(feature = "open")]
     pub(crate) fn frame(&self) -> usize {
         self.geometry.frame
     }

@@ -4,9 +4,11 @@
 //! of another.
 
 use super::clock::Now;
+#[cfg(feature = "attach")]
 use super::divided::DividedInterface;
 use super::losses::{ReceiveLosses, SendLosses};
 use super::presence::Presence;
+#[cfg(feature = "attach")]
 use super::tunnel::TunnelControl;
 use packet::{Batch, OpenClasses, VirtioHeader};
 use std::os::fd::RawFd;
@@ -24,9 +26,27 @@ pub struct Attached {
     /// Whether its interface is there.
     pub presence: Arc<Presence>,
     /// Its interface, if ports divide it by VLANs: further ones can join them.
+    #[cfg(feature = "attach")]
     pub divided: Option<DividedInterface>,
     /// The tunnel that it is, if it is one: its peers can be changed.
+    #[cfg(feature = "attach")]
     pub tunnel: Option<TunnelControl>,
+}
+
+impl Attached {
+    /// A port that has an interface for itself and is no tunnel.
+    pub(crate) fn alone(name: String, mode: String, lanes: Vec<Lane>, presence: Arc<Presence>) -> Attached {
+        Attached {
+            name,
+            mode,
+            lanes,
+            presence,
+            #[cfg(feature = "attach")]
+            divided: None,
+            #[cfg(feature = "attach")]
+            tunnel: None,
+        }
+    }
 }
 
 /// One worker's part of a port.

@@ -1,49 +1,78 @@
 //! Live ports: network interfaces of this machine, through AF_PACKET, AF_XDP or TAP; and encrypted
-//! tunnels. In these modules, *the
-//! kernel* is the Linux kernel.
+//! tunnels. In these modules, *the kernel* is the Linux kernel.
+//!
+//! What a process needs that is given its ports by another one is always there; all else is the feature
+//! `attach`.
 
 mod af_packet;
+#[cfg(feature = "attach")]
 mod af_xdp;
+#[cfg(feature = "attach")]
 mod attach;
 pub mod clock;
+#[cfg(feature = "attach")]
 mod divided;
+#[cfg(feature = "attach")]
 mod empty;
 mod frame_ring;
 pub mod handed_over;
+#[cfg(feature = "attach")]
 mod held;
+#[cfg(feature = "attach")]
 pub mod impair;
 mod lane;
 mod losses;
 mod mailbox;
+#[cfg(feature = "attach")]
 pub mod middleware;
+#[cfg(feature = "attach")]
 mod netlink;
 mod out;
 mod presence;
+#[cfg(feature = "attach")]
 pub mod secret_file;
 mod segments;
+#[cfg(feature = "attach")]
 pub mod shape;
 pub mod sys;
 mod tap;
+#[cfg(feature = "attach")]
 pub mod trace;
+#[cfg(feature = "attach")]
 pub mod tunnel;
 mod untagged;
+#[cfg(feature = "attach")]
 mod vlan;
 mod wait;
 mod wanted;
+#[cfg(feature = "attach")]
 mod watch;
+#[cfg(feature = "open")]
+mod witness;
 
+#[cfg(feature = "attach")]
 pub use self::tunnel::{TunnelControl, TunnelError, TunnelWishes};
+#[cfg(feature = "attach")]
 pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
+#[cfg(feature = "attach")]
 pub use attach::{attach, attach_all};
+#[cfg(feature = "attach")]
 pub use divided::DividedInterface;
+#[cfg(feature = "attach")]
 pub use empty::NOBODY;
 pub use lane::{Attached, Lane, Receiver, Sender, exchange};
 pub use losses::{LossKind, ReceiveLosses, SendLosses};
+#[cfg(feature = "attach")]
 pub use middleware::Middleware;
+#[cfg(feature = "attach")]
 pub use netlink::{LinkChanges, Netlink};
 pub use out::LiveOut;
 pub use presence::{Heard, Presence};
-pub use sys::{cycles, keep_off, pin};
-pub use tap::{HostInterface, HostMemory, TapError};
+#[cfg(feature = "open")]
+pub use sys::keep_off;
+pub use sys::{cycles, pin};
+pub use tap::TapError;
+#[cfg(feature = "attach")]
+pub use tap::{HostInterface, HostMemory};
 pub use wait::{Bell, Waiter};
 pub use wanted::{AttachError, HandedOver, Offloads, PortKind, VlanPlace, WantedPort};

@@ -42,17 +42,6 @@ pub enum Heard {
 }
 
 impl Presence {
-    /// That of a port that divides an interface with others, and has this part of it, in words. The port has
-    /// a trace of its own, and is told by itself when the interface is there again.
-    pub(crate) fn of_part(interface: &Arc<Presence>, part: &str) -> Arc<Presence> {
-        let part_of = Some((interface.clone(), part.to_owned()));
-        let port = Arc::new(Presence { part_of, ..Presence::default() });
-        let mut ports = interface.ports.lock().unwrap_or_else(PoisonError::into_inner);
-        ports.retain(|port| port.strong_count() > 0);
-        ports.push(Arc::downgrade(&port));
-        port
-    }
-
     /// That of the interface.
     fn interface(&self) -> &Presence {
         self.part_of.as_ref().map_or(self, |(interface, _)| interface)
@@ -121,6 +110,7 @@ impl Presence {
     }
 
     /// It could not be used again.
+    #[cfg(feature = "attach")]
     pub(crate) fn refuse(&self, error: &impl fmt::Display) {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
     }
@@ -133,12 +123,6 @@ impl Presence {
         for port in ports.iter().filter_map(Weak::upgrade) {
             port.say(Heard::Back(port.described(mode.clone())));
         }
-    }
-
-    /// Its trace cannot be written for a reason, or is written again.
-    pub(crate) fn trace(&self, untraced: Option<String>) {
-        self.say(Heard::Remark(untraced.clone().unwrap_or_else(|| "its trace is written again".to_owned())));
-        *self.untraced.lock().unwrap_or_else(PoisonError::into_inner) = untraced;
     }
 
     fn say(&self, what: Heard) {
@@ -156,6 +140,26 @@ impl Presence {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode.clone());
         mode
+    }
+}
+
+#[cfg(feature = "attach")]
+impl Presence {
+    /// That of a port that divides an interface with others, and has this part of it, in words. The port has
+    /// a trace of its own, and is told by itself when the interface is there again.
+    pub(crate) fn of_part(interface: &Arc<Presence>, part: &str) -> Arc<Presence> {
+        let part_of = Some((interface.clone(), part.to_owned()));
+        let port = Arc::new(Presence { part_of, ..Presence::default() });
+        let mut ports = interface.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        ports.retain(|port| port.strong_count() > 0);
+        ports.push(Arc::downgrade(&port));
+        port
+    }
+
+    /// Its trace cannot be written for a reason, or is written again.
+    pub(crate) fn trace(&self, untraced: Option<String>) {
+        self.say(Heard::Remark(untraced.clone().unwrap_or_else(|| "its trace is written again".to_owned())));
+        *self.untraced.lock().unwrap_or_else(PoisonError::into_inner) = untraced;
     }
 
     /// Adds words to whatever will be obtained.

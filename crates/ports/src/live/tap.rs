@@ -10,19 +10,25 @@
 //! out by the hash of addresses and ports that AF_PACKET ports are shared out by, too.
 
 mod calls;
+#[cfg(feature = "attach")]
 mod host;
+#[cfg(feature = "open")]
+mod opening;
+#[cfg(feature = "open")]
+mod opening_calls;
 
+#[cfg(feature = "attach")]
 pub use host::{HostInterface, HostMemory};
+#[cfg(feature = "attach")]
+pub(super) use opening::attach;
+#[cfg(feature = "open")]
+pub(super) use opening::{is_there, open_queues};
 
 use super::clock::Now;
-use super::{
-    AttachError, Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender,
-    WantedPort, sys, untagged,
-};
+use super::{Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, PortNumber, Region, VirtioHeader};
 use std::fs;
-use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,9 +37,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 const LONGEST: usize = (64 << 10) + 64;
 /// Bytes for the packets of a batch: a full one of usual packets, or some long ones.
 const MEMORY: usize = 1 << 20;
-/// How many packets may wait for the gateway.
-const WAITING: i32 = 4096;
 /// How long after a failed attempt a device that is gone is made again, in nanoseconds.
+#[cfg(feature = "attach")]
 const AGAIN: u64 = 200_000_000;
 
 /// Why a TAP device cannot be a port.
@@ -69,6 +74,7 @@ pub enum TapError {
 /// What both halves of all lanes share.
 struct Device {
     name: String,
+    #[cfg_attr(not(feature = "open"), expect(dead_code, reason = "who opens queues needs it"))]
     lanes: usize,
     offloads: bool,
     /// Whether this process may open the device, and read what it has counted; otherwise another one does.
@@ -77,6 +83,7 @@ struct Device {
     /// How often it was deleted, as far as is known.
     deleted: AtomicU64,
     /// After how many deletions its return was told of last.
+    #[cfg(feature = "attach")]
     told: AtomicU64,
     /// How many lanes are without a queue, as far as they know.
     away: AtomicUsize,
@@ -91,24 +98,8 @@ struct Place {
     /// The queue is gone.
     away: bool,
     /// When it is asked for anew at the earliest.
+    #[cfg(feature = "attach")]
     again: u64,
-}
-
-/// Makes a TAP device a port.
-pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
-    let device = Device::of(&wanted.interface, lanes, wanted.offloads, true);
-    let (mode, queues) = device.open_all()?;
-    Ok(attached(device, mode, port, queues))
-}
-
-/// Makes a TAP device for another process, and says what was obtained: it goes with the last of its queues.
-pub(super) fn open_queues(wanted: &WantedPort, lanes: u16) -> Result<(String, Vec<OwnedFd>), AttachError> {
-    Device::of(&wanted.interface, lanes, wanted.offloads, true).open_all()
-}
-
-/// Whether the device of a queue is there.
-pub(super) fn is_there(queue: &OwnedFd) -> bool {
-    calls::is_attached(queue)
 }
 
 /// Makes a port of the queues of a device that another process opened.
@@ -140,23 +131,7 @@ fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<OwnedFd>
         let outlet = Outlet { queue, open: device.offloads, losses: SendLosses::default() };
         Lane { receive: Box::new(incoming), send: Box::new(outlet) }
     });
-    let lanes = lanes.collect();
-    Attached {
-        name: device.name.clone(),
-        mode,
-        lanes,
-        presence: device.presence.clone(),
-        divided: None,
-        tunnel: None,
-    }
-}
-
-/// Which packets are handed over unfinished.
-enum Offloads {
-    /// All that can be.
-    Segments,
-    /// All but segments of UDP, which older kernels cannot.
-    Checksums,
+    Attached::alone(device.name.clone(), mode, lanes.collect(), device.presence.clone())
 }
 
 impl Device {
@@ -168,69 +143,10 @@ impl Device {
             owned,
             presence: Arc::default(),
             deleted: AtomicU64::new(0),
+            #[cfg(feature = "attach")]
             told: AtomicU64::new(0),
             away: AtomicUsize::new(0),
         }
-    }
-
-    /// Opens a queue for each lane, and says what was obtained.
-    fn open_all(&self) -> Result<(String, Vec<OwnedFd>), AttachError> {
-        let queues: Vec<_> = (0..self.lanes).map(|_| self.open()).collect::<Result<_, _>>()?;
-        let offloads = queues.first().map(|queue| self.prepare(queue)).transpose()?.flatten();
-        Ok((self.mode(offloads), queues))
-    }
-
-    fn system(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError {
-        let interface = self.name.clone();
-        move |source| AttachError::System { interface: interface.clone(), call, source }
-    }
-
-    /// Opens a queue of it. A device that was made before for one queue alone serves one lane.
-    fn open(&self) -> Result<OwnedFd, AttachError> {
-        let single = |error: io::Error| match error.raw_os_error() {
-            Some(libc::EINVAL) if self.lanes == 1 => calls::open(&self.name, false),
-            _ => Err(error),
-        };
-        calls::open(&self.name, true).or_else(single).map_err(|source| {
-            let name = self.name.clone();
-            match source.raw_os_error() {
-                Some(libc::EPERM | libc::EACCES) => TapError::Rights(name).into(),
-                Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => TapError::Missing(name).into(),
-                Some(libc::EBUSY) => TapError::Taken(name).into(),
-                Some(libc::EINVAL) if self.lanes > 1 && calls::open(&self.name, false).is_ok() => {
-                    TapError::OneQueue(name).into()
-                }
-                Some(libc::EINVAL) => TapError::Taken(name).into(),
-                _ => self.system("opening the TAP device")(source),
-            }
-        })
-    }
-
-    /// Asks for unfinished packets if they are wanted, and switches the interface on.
-    fn prepare(&self, queue: &OwnedFd) -> Result<Option<Offloads>, AttachError> {
-        const CHECKSUMS: u32 = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
-        const SEGMENTS: u32 = CHECKSUMS | libc::TUN_F_USO4 | libc::TUN_F_USO6;
-        let offloads = if !self.offloads {
-            calls::offloads(queue, 0).map_err(self.system("asking for finished packets"))?;
-            None
-        } else if calls::offloads(queue, SEGMENTS).is_ok() {
-            Some(Offloads::Segments)
-        } else {
-            calls::offloads(queue, CHECKSUMS).map_err(self.system("asking for unfinished packets"))?;
-            Some(Offloads::Checksums)
-        };
-        calls::switch_on(&self.name, WAITING).map_err(self.system("switching it on"))?;
-        Ok(offloads)
-    }
-
-    /// What was obtained, for people.
-    fn mode(&self, offloads: Option<Offloads>) -> String {
-        let offloads = match offloads {
-            Some(Offloads::Segments) => "whole segments and unfinished checksums taken",
-            Some(Offloads::Checksums) => "unfinished checksums taken, segments of UDP not",
-            None => "offloads not used",
-        };
-        format!("tap, {} queue{}, {offloads}", self.lanes, if self.lanes == 1 { "" } else { "s" })
     }
 
     /// How many packets the machine could not send by it, if it is there.
@@ -245,25 +161,13 @@ impl Device {
     /// under the number of the queue. Says whether the lane has one again.
     fn renew(&self, queue: &OwnedFd, place: &mut Place, now: u64) -> bool {
         self.missed(place, now);
-        if !self.owned || now < place.again {
-            return false;
+        #[cfg(feature = "attach")]
+        if self.owned && now >= place.again {
+            return self.open_again(queue, place, now);
         }
-        place.again = now + AGAIN;
-        let deleted = self.deleted.load(Ordering::Acquire);
-        // Whatever is in the way now, it may be gone the next time.
-        let replaced = self.open().and_then(|new| {
-            let offloads = self.prepare(&new)?;
-            sys::replace(queue, &new).map_err(self.system("replacing its queue"))?;
-            Ok(offloads)
-        });
-        match replaced {
-            Ok(offloads) => self.found(place, deleted, offloads),
-            Err(error) => {
-                self.presence.refuse(&error);
-                return false;
-            }
-        }
-        true
+        #[cfg(not(feature = "attach"))]
+        let _ = queue;
+        false
     }
 
     /// Counts a deletion that no other lane has counted, and a lane that is away.
@@ -274,19 +178,6 @@ impl Device {
             match self.deleted.compare_exchange(before, once_more, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => self.presence.gone(now),
                 Err(_) => self.presence.away(now),
-            }
-        }
-    }
-
-    /// A lane has a queue again, of a device that had been deleted so often. Lanes that miss the same
-    /// deletion later tell nobody of the return.
-    fn found(&self, place: &mut Place, deleted: u64, offloads: Option<Offloads>) {
-        *place = Place { deleted, ..Place::default() };
-        if self.away.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let deleted = self.deleted.load(Ordering::Acquire);
-            match self.told.swap(deleted, Ordering::AcqRel) == deleted {
-                true => drop(self.presence.whole(self.mode(offloads))),
-                false => self.presence.back(self.mode(offloads)),
             }
         }
     }

@@ -10,7 +10,7 @@
 //! there.
 
 use super::presence::Presence;
-use packet::capture::write::{CaptureRemarks, Direction, Interface, PcapngWriter};
+use captures::write::{CaptureRemarks, Direction, Interface, PcapngWriter};
 use packet::{LinkType, MAXIMUM_CAPTURED};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
@@ -357,7 +357,7 @@ fn packets(mut bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packet::Capture;
+    use captures::Capture;
 
     fn numbers(file: &Path) -> Vec<u32> {
         let mut capture = Capture::open(File::open(file).expect("was made")).expect("a capture");

@@ -1,7 +1,8 @@
 //! The settings of a live port, and the errors when an interface cannot become this port.
 
-use super::empty::NOBODY;
-use super::{Middleware, TapError, TunnelError, TunnelWishes, XdpError, XdpWishes};
+use super::TapError;
+#[cfg(feature = "attach")]
+use super::{Middleware, NOBODY, TunnelError, TunnelWishes, XdpError, XdpWishes};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::{fmt, io};
@@ -83,6 +84,7 @@ pub enum VlanPlace {
 
 impl VlanPlace {
     /// The number of the VLAN; 0 for frames without a tag.
+    #[cfg(feature = "attach")]
     pub(super) fn number(self) -> u16 {
         match self {
             VlanPlace::Tag(vlan) => vlan,
@@ -109,10 +111,13 @@ pub struct WantedPort {
     /// Take what is meant for other stations, too, as a bridge has to and a router must not.
     pub promiscuous: bool,
     /// What is wanted of AF_XDP.
+    #[cfg(feature = "attach")]
     pub xdp: XdpWishes,
     /// What is to stand between the program and it.
+    #[cfg(feature = "attach")]
     pub middleware: Middleware,
     /// The end of a tunnel that it is to be, of ports of that kind.
+    #[cfg(feature = "attach")]
     pub tunnel: Option<TunnelWishes>,
 }
 
@@ -126,12 +131,18 @@ impl WantedPort {
             offloads: Offloads::default(),
             keep_from_kernel: false,
             promiscuous: false,
+            #[cfg(feature = "attach")]
             xdp: XdpWishes::default(),
+            #[cfg(feature = "attach")]
             middleware: Middleware::default(),
+            #[cfg(feature = "attach")]
             tunnel: None,
         }
     }
+}
 
+#[cfg(feature = "attach")]
+impl WantedPort {
     /// The name of the port: that of its interface, and of a port of a VLAN the VLAN's number behind it.
     pub fn name(&self) -> String {
         match self.vlan {
@@ -222,12 +233,14 @@ pub enum AttachError {
         owner: String,
     },
     /// AF_XDP
+    #[cfg(feature = "attach")]
     #[error(transparent)]
     Xdp(#[from] XdpError),
     /// TAP
     #[error(transparent)]
     Tap(#[from] TapError),
     /// a tunnel
+    #[cfg(feature = "attach")]
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
     /// a call failed

@@ -1,8 +1,8 @@
 //! `agree --seconds N --seed S [--programs N] [--out DIRECTORY]`: compares the back ends over random programs
 //! and packets.
 
+use captures::write::PcapWriter;
 use packet::LinkType;
-use packet::capture::write::PcapWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;

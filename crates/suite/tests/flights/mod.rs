@@ -1,6 +1,7 @@
 //! Slots under way out of step: a device against the twin of its kernel, with tables that change between
 //! batches, word by word.
 
+use captures::generate::Profile;
 use exec::Backend;
 use exec::kernel::{Kernel, KernelOptions};
 use gpu::{Device, Geometry};
@@ -9,7 +10,6 @@ use offload::host;
 use offload::{Offload, Whole};
 use packet::BATCH;
 use packet::batch::Batch;
-use packet::generate::Profile;
 use suite::corpus::shipped;
 use suite::outcome::SEED;
 use suite::packet_generator::Arrivals;

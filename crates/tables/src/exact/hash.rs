@@ -21,6 +21,7 @@ impl Hash {
     }
 
     /// What the function starts with and what it multiplies by.
+    #[cfg(feature = "device")]
     pub(crate) fn constants(&self) -> (u64, u64) {
         (self.start, self.multiplier)
     }

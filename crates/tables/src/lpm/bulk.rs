@@ -5,9 +5,58 @@
 //! and asks for its next node before any takes the following step. Lines and dense nodes are stepped apart,
 //! so that no branch has to be guessed.
 
-use super::lookup::{LINE_BITS, Method, TOGETHER, View, granule, is_dense, is_line, stride};
+use super::layout::GRANULE;
+use super::lookup::{LINE_BITS, TAG_SHIFT, View, granule, stride};
 use super::vector;
 use super::vector::Keys;
+use super::words::prefetch;
+
+/// How many addresses are looked up together.
+pub(super) const TOGETHER: usize = 256;
+
+/// The instructions that a bulk lookup uses. All give the same answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// What every machine has.
+    Portable,
+    /// Gathers of eight cells.
+    Avx2,
+    /// Gathers of sixteen cells.
+    Avx512,
+}
+
+impl Method {
+    /// The methods that this machine has, the best last.
+    pub fn available() -> Vec<Method> {
+        [Method::Portable, Method::Avx2, Method::Avx512]
+            .into_iter()
+            .filter(|method| vector::has(*method))
+            .collect()
+    }
+
+    /// The best method that this machine has.
+    pub fn best() -> Method {
+        if vector::has(Method::Avx512) {
+            Method::Avx512
+        } else if vector::has(Method::Avx2) {
+            Method::Avx2
+        } else {
+            Method::Portable
+        }
+    }
+}
+
+/// Whether a cell leads to a line.
+#[inline(always)]
+pub(super) fn is_line(word: u32) -> bool {
+    word >> TAG_SHIFT == 1
+}
+
+/// Whether a cell leads to a dense node.
+#[inline(always)]
+pub(super) fn is_dense(word: u32) -> bool {
+    word >> TAG_SHIFT >= 2
+}
 
 impl View<'_> {
     /// Looks up addresses of at most 32 bits by `method`, or by the portable one if the machine has not got
@@ -58,11 +107,19 @@ impl View<'_> {
         }
     }
 
+    /// Where the next step from this cell will read; the first word for a leaf, which has no next step.
+    #[inline(always)]
+    pub(super) fn next(&self, word: u32, high: u64) -> usize {
+        let at = granule(word) as usize * GRANULE;
+        let within = if is_dense(word) { (high >> (64 - stride(word))) as usize } else { 0 };
+        if word >> TAG_SHIFT == 0 { 0 } else { at + within }
+    }
+
     /// Asks for the direct cells of addresses.
     #[inline(always)]
     fn ask(&self, addresses: &[u32]) {
         for address in addresses {
-            vector::prefetch(self.words, self.layout.direct + self.cell_word(*address));
+            prefetch(self.words, self.layout.direct + self.cell_word(*address));
         }
     }
 
@@ -121,7 +178,7 @@ impl<const WIDE: bool> Walks<WIDE> {
         }
         self.high[walk] = high;
         self.cell[walk] = cell;
-        vector::prefetch(view.words, view.next(cell, high));
+        prefetch(view.words, view.next(cell, high));
     }
 
     /// Takes all steps; `line` finds the cell of some bits in the line at a granule.
@@ -136,7 +193,7 @@ impl<const WIDE: bool> Walks<WIDE> {
         let root = |high: u64| view.layout.root + (high >> (64 - root_bits)) as usize;
         let count = self.count.min(TOGETHER);
         for walk in 0..count {
-            vector::prefetch(view.words, root(self.high[walk]));
+            prefetch(view.words, root(self.high[walk]));
         }
         let mut lines = List { count: 0, walks: [0; TOGETHER] };
         let mut denses = List { count: 0, walks: [0; TOGETHER] };

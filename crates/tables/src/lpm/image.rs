@@ -1,8 +1,10 @@
 //! An image: exactly the bytes that lookups need, the same for the host and a device. `layout.rs` describes
 //! its layout.
 
+#[cfg(feature = "vector")]
+use super::bulk::Method;
 use super::layout::{GRANULE, HEADER, Layout, LpmImageError};
-use super::lookup::{Cell, LINE_CELLS, LINE_COUNT, LINE_COUNT_BITS, LINE_FIRST, Method, View};
+use super::lookup::{Cell, LINE_CELLS, LINE_COUNT, LINE_COUNT_BITS, LINE_FIRST, View};
 use super::routes::NO_CODE;
 use super::words::Words;
 
@@ -37,11 +39,13 @@ impl LpmImage {
 
     /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
     /// `addresses[i]`, as far as both reach.
+    #[cfg(feature = "vector")]
     pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
         self.view().find_bulk32(Method::best(), addresses, out);
     }
 
     /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
+    #[cfg(feature = "vector")]
     pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
         self.view().find_bulk128(Method::best(), addresses, out);
     }

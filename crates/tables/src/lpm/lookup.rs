@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::layout::{GRANULE, Layout};
 use super::routes::NO_CODE;
 use super::spec::NONE;
-use super::vector;
+use super::words::prefetch;
 
 /// Bits that a line eats.
 pub(super) const LINE_BITS: u32 = 16;
@@ -23,7 +23,7 @@ pub(super) const LINE_COUNT_BITS: u32 = 8;
 /// The first cell's word in a line.
 pub(super) const LINE_FIRST: usize = LINE_COUNT + 1;
 
-const TAG_SHIFT: u32 = 30;
+pub(super) const TAG_SHIFT: u32 = 30;
 const STRIDE_SHIFT: u32 = 26;
 const GRANULE_MASK: u32 = (1 << STRIDE_SHIFT) - 1;
 
@@ -63,57 +63,10 @@ pub(super) fn stride(word: u32) -> u32 {
     ((word >> STRIDE_SHIFT & 3) + 1) * 4
 }
 
-/// Whether a cell leads to a line.
-#[inline(always)]
-pub(super) fn is_line(word: u32) -> bool {
-    word >> TAG_SHIFT == 1
-}
-
-/// Whether a cell leads to a dense node.
-#[inline(always)]
-pub(super) fn is_dense(word: u32) -> bool {
-    word >> TAG_SHIFT >= 2
-}
-
 /// The granule that a cell leads to.
 #[inline(always)]
 pub(super) fn granule(word: u32) -> u32 {
     word & GRANULE_MASK
-}
-
-/// How many addresses are looked up together.
-pub(super) const TOGETHER: usize = 256;
-
-/// The instructions that a bulk lookup uses. All give the same answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// What every machine has.
-    Portable,
-    /// Gathers of eight cells.
-    Avx2,
-    /// Gathers of sixteen cells.
-    Avx512,
-}
-
-impl Method {
-    /// The methods that this machine has, the best last.
-    pub fn available() -> Vec<Method> {
-        [Method::Portable, Method::Avx2, Method::Avx512]
-            .into_iter()
-            .filter(|method| vector::has(*method))
-            .collect()
-    }
-
-    /// The best method that this machine has.
-    pub fn best() -> Method {
-        if vector::has(Method::Avx512) {
-            Method::Avx512
-        } else if vector::has(Method::Avx2) {
-            Method::Avx2
-        } else {
-            Method::Portable
-        }
-    }
 }
 
 /// An image's words and where its parts are.
@@ -155,7 +108,7 @@ impl View<'_> {
     pub(super) fn prefetch32(&self, address: u32) {
         if self.layout.cell_bits > 0 {
             let bit = (address as usize >> 8) * usize::from(self.layout.cell_bits);
-            super::vector::prefetch(self.words, self.layout.direct + bit / 32);
+            prefetch(self.words, self.layout.direct + bit / 32);
         }
     }
 
@@ -222,13 +175,5 @@ impl View<'_> {
         }
         // The first interval starts at zero, so the rank is never zero in a sound image.
         self.word(at + LINE_FIRST + rank.max(1) - 1)
-    }
-
-    /// Where the next step from this cell will read; the first word for a leaf, which has no next step.
-    #[inline(always)]
-    pub(super) fn next(&self, word: u32, high: u64) -> usize {
-        let at = granule(word) as usize * GRANULE;
-        let within = if is_dense(word) { (high >> (64 - stride(word))) as usize } else { 0 };
-        if word >> TAG_SHIFT == 0 { 0 } else { at + within }
     }
 }

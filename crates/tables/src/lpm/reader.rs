@@ -5,9 +5,11 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, Cache};
 
+#[cfg(feature = "vector")]
+use super::bulk::Method;
 use super::epoch::{Epochs, leave};
 use super::layout::Layout;
-use super::lookup::{Method, View};
+use super::lookup::View;
 use super::words::Words;
 
 /// One image in memory, with room to change.
@@ -59,11 +61,13 @@ impl LpmReader {
 
     /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
     /// `addresses[i]`, as far as both reach.
+    #[cfg(feature = "vector")]
     pub fn find_bulk32(&mut self, addresses: &[u32], out: &mut [u32]) {
         self.pin().find_bulk32(addresses, out);
     }
 
     /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
+    #[cfg(feature = "vector")]
     pub fn find_bulk128(&mut self, addresses: &[u128], out: &mut [u32]) {
         self.pin().find_bulk128(addresses, out);
     }
@@ -96,11 +100,13 @@ impl Pinned<'_> {
 
     /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
     /// `addresses[i]`, as far as both reach.
+    #[cfg(feature = "vector")]
     pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
         self.image.view().find_bulk32(Method::best(), addresses, out);
     }
 
     /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
+    #[cfg(feature = "vector")]
     pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
         self.image.view().find_bulk128(Method::best(), addresses, out);
     }

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+#[cfg(feature = "vector")]
+use super::bulk::Method;
 use super::codes::{Codes, Form};
 use super::dir24_8::Dir24;
 use super::epoch::Epochs;
 use super::image::bytes;
 use super::layout::Layout;
-use super::lookup::Method;
 use super::most::{self, GENEROUS, MOST_WORDS, ROOT_BITS};
 use super::nodes::{Exhausted, Nodes};
 use super::reader::{Current, LpmReader, Snapshot};
@@ -170,29 +171,6 @@ impl LpmTable {
     #[inline]
     pub fn find128(&self, address: u128) -> u32 {
         self.nodes.snapshot.view().find(address)
-    }
-
-    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
-    /// `addresses[i]`, as far as both reach.
-    pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
-        self.find_bulk32_by(Method::best(), addresses, out);
-    }
-
-    /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
-    pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
-        self.find_bulk128_by(Method::best(), addresses, out);
-    }
-
-    /// The same as [`find_bulk32`](LpmTable::find_bulk32) by a method of one's choice; the portable one if
-    /// the machine has not got it.
-    pub fn find_bulk32_by(&self, method: Method, addresses: &[u32], out: &mut [u32]) {
-        self.nodes.snapshot.view().find_bulk32(method, addresses, out);
-    }
-
-    /// The same as [`find_bulk128`](LpmTable::find_bulk128) by a method of one's choice; the portable one if
-    /// the machine has not got it.
-    pub fn find_bulk128_by(&self, method: Method, addresses: &[u128], out: &mut [u32]) {
-        self.nodes.snapshot.view().find_bulk128(method, addresses, out);
     }
 
     /// A copy of the image, to be opened as an [`LpmImage`](super::LpmImage) here or read by a graphics card.
@@ -371,6 +349,32 @@ pub(super) fn heap_words(spec: LpmSpec, entries: Vec<(Prefix, u32)>) -> usize {
     let made = attempt(spec, &routes, &codes, MOST_WORDS, 0, &Arc::new(Epochs::new()));
     let nodes = made.ok().flatten().expect("room").nodes;
     nodes.end() - nodes.snapshot.layout.heap
+}
+
+#[cfg(feature = "vector")]
+impl LpmTable {
+    /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
+    /// `addresses[i]`, as far as both reach.
+    pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
+        self.find_bulk32_by(Method::best(), addresses, out);
+    }
+
+    /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
+    pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
+        self.find_bulk128_by(Method::best(), addresses, out);
+    }
+
+    /// The same as [`find_bulk32`](LpmTable::find_bulk32) by a method of one's choice; the portable one if
+    /// the machine has not got it.
+    pub fn find_bulk32_by(&self, method: Method, addresses: &[u32], out: &mut [u32]) {
+        self.nodes.snapshot.view().find_bulk32(method, addresses, out);
+    }
+
+    /// The same as [`find_bulk128`](LpmTable::find_bulk128) by a method of one's choice; the portable one if
+    /// the machine has not got it.
+    pub fn find_bulk128_by(&self, method: Method, addresses: &[u128], out: &mut [u32]) {
+        self.nodes.snapshot.view().find_bulk128(method, addresses, out);
+    }
 }
 
 impl Lpm for LpmTable {

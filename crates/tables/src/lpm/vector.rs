@@ -1,13 +1,11 @@
-//! Vector instructions that safe code cannot use: prefetches, and gathers of many cells at once.
+//! Vector instructions that safe code cannot use: gathers of many cells at once.
 //!
 //! Cells are read as whole aligned words, each once, as the atomic loads elsewhere do; a processor that
 //! gathers reads every lane by itself.
 
-use std::sync::atomic::AtomicU32;
-
-use super::bulk::Walks;
+use super::bulk::{Method, Walks};
 use super::layout::GRANULE;
-use super::lookup::{LINE_CELLS, LINE_FIRST, Method, View};
+use super::lookup::{LINE_CELLS, LINE_FIRST, View};
 
 /// Whether this machine has what the method needs.
 pub(super) fn has(method: Method) -> bool {
@@ -30,19 +28,6 @@ pub(super) fn has(method: Method) -> bool {
         #[cfg(not(target_arch = "x86_64"))]
         Method::Avx2 | Method::Avx512 => false,
     }
-}
-
-/// Asks for the cache line of a word that will be read soon; any index will do.
-#[inline(always)]
-pub(super) fn prefetch(words: &[AtomicU32], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(index).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, index);
 }
 
 /// Looks up addresses by their direct cells, by a method that the machine has.
@@ -117,7 +102,7 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::sync::atomic::Ordering;
 
-    use super::super::lookup::TOGETHER;
+    use super::super::bulk::TOGETHER;
     use super::{GRANULE, LINE_CELLS, LINE_FIRST, View, Walks};
 
     /// Looks up a multiple of sixteen addresses, at most [`TOGETHER`], in cells of which a word holds

@@ -10,11 +10,13 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
+use super::bulk::{TOGETHER, is_line};
 use super::layout::GRANULE;
-use super::lookup::{LINE_BITS, LINE_CELLS, LINE_FIRST, TOGETHER, View, granule, is_line, stride};
+use super::lookup::{LINE_BITS, LINE_CELLS, LINE_FIRST, View, granule, stride};
 use super::routes::NO_CODE;
 use super::spec::NONE;
-use super::vector::{Keys, prefetch};
+use super::vector::Keys;
+use super::words::prefetch;
 
 /// Bits that choose a root cell of an image walked here.
 pub(super) const ROOT_BITS: u8 = 16;

@@ -12,6 +12,19 @@ const LARGE_PAGE: usize = 2 << 20;
 /// The size of a usual page.
 const PAGE: u64 = 4096;
 
+/// Asks for the cache line of a word that will be read soon; any index will do.
+#[inline(always)]
+pub(super) fn prefetch(words: &[AtomicU32], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing that the program can see and never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(words.as_ptr().wrapping_add(index).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, index);
+}
+
 /// Words, all zero at first, the first of them at the beginning of a large page.
 pub(super) struct Words {
     memory: MmapRaw,

@@ -249,6 +249,7 @@ pub enum PatternsImageError {
 pub struct PatternsImage<'a> {
     pub(super) counts: Counts,
     pub(super) shuffles: &'a [[u8; 256]],
+    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
     pub(super) nibbles: &'a [[u8; 32]],
     pub(super) bitmap: &'a [u8],
     pub(super) shorts: &'a [u8],
@@ -300,11 +301,12 @@ impl<'a> PatternsImage<'a> {
 
     /// The sections of bytes whose size was checked.
     pub(super) fn cut(bytes: &'a [u8], counts: Counts, places: &Places) -> PatternsImage<'a> {
-        let groups = counts.long_groups + counts.short_groups;
         PatternsImage {
             counts,
             shuffles: bytes[places.shuffles..places.nibbles].as_chunks().0,
-            nibbles: &bytes[places.nibbles..].as_chunks().0[..groups * POSITIONS],
+            #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+            nibbles: &bytes[places.nibbles..].as_chunks().0
+                [..(counts.long_groups + counts.short_groups) * POSITIONS],
             bitmap: &bytes[places.bitmap..places.bitmap + (1 << counts.bitmap_log2) / 8],
             shorts: &bytes[places.shorts..places.directory],
             directory: &bytes[places.directory..].as_chunks().0[..(1 << counts.directory_log2) + 1],

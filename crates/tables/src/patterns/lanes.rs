@@ -9,13 +9,6 @@ use super::image::{LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, WIND
 use super::sift::{Passed, Sieve};
 
 /// Whether this machine has what [`sift`] needs.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn present() -> bool {
-    false
-}
-
-/// Whether this machine has what [`sift`] needs.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn present() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
@@ -27,14 +20,7 @@ pub(super) fn present() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Never called: [`present`] is false here.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn sift(_: &PatternsImage<'_>, _: &[u8], _: usize, _: usize, _: &mut Passed) {
-    unreachable!("the vector filter is only called where it is present")
-}
-
 /// Adds to `passed` the places of `from..to` that may begin a window or a run.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
     assert!(
         image.sieve == Sieve::Avx512
@@ -68,10 +54,8 @@ pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: 
 }
 
 /// One form of the filter, for what a table has.
-#[cfg(target_arch = "x86_64")]
 type Work = unsafe fn(&PatternsImage<'_>, &[u8], usize, usize, &mut Passed);
 
-#[cfg(target_arch = "x86_64")]
 mod wide {
     use super::super::sift::{Places, SEGMENT, short_mask};
     use super::*;

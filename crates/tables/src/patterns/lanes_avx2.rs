@@ -12,25 +12,11 @@ use super::image::{LONG, MOST_GROUPS, POSITIONS, PatternsImage, RUNS, SAME, WIND
 use super::sift::{Passed, Sieve};
 
 /// Whether this machine has what [`sift`] needs.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn present() -> bool {
-    false
-}
-
-/// Whether this machine has what [`sift`] needs.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn present() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1")
 }
 
-/// Never called: [`present`] is false here.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn sift(_: &PatternsImage<'_>, _: &[u8], _: usize, _: usize, _: &mut Passed) {
-    unreachable!("the vector filter is only called where it is present")
-}
-
 /// Adds to `passed` the places of `from..to` that may begin a window or a run.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
     assert!(image.sieve == Sieve::Avx2 && from <= to && to <= haystack.len());
     assert!(to - from <= super::sift::SEGMENT);
@@ -46,18 +32,11 @@ pub(super) fn sift(image: &PatternsImage<'_>, haystack: &[u8], from: usize, to: 
     unsafe { work(image, haystack, from, to, passed) }
 }
 
-/// Never called: [`present`] is false here.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn quiet(_: &[[u8; 32]], _: &[[u8; 4]], _: &[u8]) -> usize {
-    unreachable!("the vector filter is only called where it is present")
-}
-
 /// How many bytes from the beginning on surely begin neither a window nor a run that is searched for, in a
 /// table of these `nibbles` and `runs` with one group of long strings at most and without short ones.
 ///
 /// # Panics
 /// [`present`] is false.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn quiet(nibbles: &[[u8; 32]], runs: &[[u8; 4]], haystack: &[u8]) -> usize {
     assert!(present());
     // SAFETY: `present` found every feature that the function is compiled for.
@@ -65,10 +44,8 @@ pub(super) fn quiet(nibbles: &[[u8; 32]], runs: &[[u8; 4]], haystack: &[u8]) -> 
 }
 
 /// One form of the filter, for what a table has.
-#[cfg(target_arch = "x86_64")]
 type Work = unsafe fn(&PatternsImage<'_>, &[u8], usize, usize, &mut Passed);
 
-#[cfg(target_arch = "x86_64")]
 mod wide {
     use super::super::sift::{Places, short_mask};
     use super::*;

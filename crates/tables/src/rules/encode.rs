@@ -295,6 +295,7 @@ impl Encoded {
 
 /// The smallest number from `low` on whose bits under `mask` are `bits`, which has no others.
 #[inline]
+#[cfg(any(feature = "hygiene", test))]
 pub(super) fn first_from(low: u128, mask: u128, bits: u128) -> Option<u128> {
     let differing = (low ^ bits) & mask;
     if differing == 0 {

@@ -15,7 +15,7 @@
 //! free ones are last.
 
 use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, element, passes};
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "vector", target_arch = "x86_64"))]
 use super::wide::Packing;
 use super::{Hit, NONE};
 use crate::reserved::Reserved;
@@ -63,7 +63,7 @@ pub struct RulesImage {
     pub(super) ranked: bool,
     /// How many rules are dead: removed, but still named by leaves. Their first check is marked [`DEAD`].
     pub(super) dead: usize,
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
     wide: Option<Packing>,
 }
 
@@ -83,7 +83,7 @@ impl RulesImage {
     /// An image without anything, not even the empty leaf.
     pub(super) fn bare(layout: Layout, limit: usize) -> RulesImage {
         RulesImage {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(feature = "vector", target_arch = "x86_64"))]
             wide: Packing::of(&layout),
             layout,
             roots: Vec::new(),
@@ -102,7 +102,7 @@ impl RulesImage {
     #[cfg(test)]
     pub(super) fn portable(&self) -> RulesImage {
         let mut image = self.clone();
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
         {
             image.wide = None;
         }
@@ -416,7 +416,7 @@ impl RulesImage {
     /// If `keys` has not the words of as many keys as `values` has places.
     pub fn find_bulk(&self, keys: &[u64], values: &mut [u32]) {
         assert_eq!(keys.len(), values.len() * self.key_words(), "as many keys as places for values");
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
         if let Some(packing) = &self.wide {
             return packing.find_bulk(self, keys, values);
         }
@@ -428,7 +428,7 @@ impl RulesImage {
     #[inline]
     fn find_id(&self, key: &[u64]) -> u32 {
         assert_eq!(key.len(), self.key_words(), "{KEY_WORDS}");
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
         if let Some(packing) = &self.wide {
             let id = packing.find(self, key);
             if self.dead == 0 || !self.is_dead(id) {
@@ -480,6 +480,7 @@ impl RulesImage {
     }
 
     /// The first rule of the leaf at `block` that fits.
+    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
     pub(super) fn scan(&self, block: u32, packed: &[u64]) -> u32 {
         self.scan_among(block, packed, |_| true)
     }

@@ -6,8 +6,8 @@ use super::payload;
 use crate::arguments::table::{PatternFormat, PatternsArguments};
 use crate::failure::Failure;
 use crate::render::quantity::{bit_rate, bytes};
+use captures::Capture;
 use import::{ImportError, literals, snort};
-use packet::Capture;
 use std::hint::black_box;
 use std::io::Write;
 use std::time::Instant;
@@ -86,7 +86,7 @@ fn payloads(path: &str) -> Result<Payloads, Failure> {
     let name = if path == "-" { "standard input" } else { path };
     let stream = ports::capture_in::open(path)
         .map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
-    let damaged = |error: packet::CaptureError| Failure::Finding(format!("{name}: {error}"));
+    let damaged = |error: captures::CaptureError| Failure::Finding(format!("{name}: {error}"));
     let mut capture = Capture::open(stream).map_err(damaged)?;
     let (mut payloads, mut number) = (Payloads::default(), 0);
     while let Some(record) = capture.next().map_err(damaged)? {

@@ -2,7 +2,7 @@
 //! worker.
 
 use super::*;
-use packet::generate::TcpStep;
+use captures::generate::TcpStep;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use tables::generate::Random;

@@ -1,8 +1,8 @@
 //! The receiving half of an AF_PACKET lane: it takes full frames of the ring, and packets that were too long
 //! for a frame.
 
-use super::open::{FIRST, TAG};
 use super::port::Port;
+use super::sockets::{FIRST, TAG};
 use crate::live::clock::Now;
 use crate::live::frame_ring::FrameRing;
 use crate::live::{Offloads, ReceiveLosses, Receiver, sys, untagged};

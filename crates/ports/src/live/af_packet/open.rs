@@ -3,19 +3,14 @@
 
 use super::claim::{Claim, Refused};
 use super::keep::Kept;
-use super::port::Held;
+use super::sockets::{FIRST, OpenLane, SendSockets, TAG};
 use crate::live::frame_ring::{BLOCK, FrameRing, Geometry};
-use crate::live::watch::Witness;
+use crate::live::witness::Witness;
 use crate::live::{AttachError, Offloads, WantedPort, sys};
 use packet::VirtioHeader;
 use packet::region::SLACK;
 use std::io;
 use std::os::fd::OwnedFd;
-
-/// Where the packet begins in a frame of the ring.
-pub(super) const FIRST: usize = 256;
-/// Bytes of a VLAN tag.
-pub(super) const TAG: usize = 4;
 
 /// What the kernel puts before a packet besides its own room: the header of the ring and the address of the
 /// sender, as it rounds them.
@@ -29,43 +24,27 @@ const LONG_BUFFER: usize = 64 << 20;
 /// Bytes of packets that may be on their way out.
 const SEND_BUFFER: usize = 8 << 20;
 
-/// The sockets of a port, and what was really obtained.
-pub(super) struct Opened {
-    pub(super) mode: String,
-    pub(super) lanes: Vec<OpenLane>,
-    pub(super) held: Held,
+/// What a port has of its interface beside the sockets of its lanes.
+pub(in crate::live) struct Held {
+    pub(super) witness: Witness,
+    /// What keeps other gateways off it.
+    pub(super) _claim: Claim,
+    /// What keeps its packets from the kernel.
+    pub(super) _kept: Option<Kept>,
 }
 
-/// The sockets of a lane.
-pub(super) struct OpenLane {
-    pub(super) incoming: OwnedFd,
-    pub(super) ring: FrameRing,
-    pub(super) outgoing: SendSockets,
-}
-
-/// The sockets by which a lane sends.
-pub(super) struct SendSockets {
-    /// Past the queueing discipline of the interface.
-    pub(super) direct: OwnedFd,
-    /// Through it.
-    pub(super) queued: OwnedFd,
-}
-
-/// Opens everything; packets come in from then on.
-///
-/// # Errors
-/// The interface is missing, off or of a kind that has no Ethernet headers, or the kernel refuses; then
-/// nothing is left open.
-pub(super) fn open(wanted: &WantedPort, lanes: u16) -> Result<Opened, AttachError> {
-    let held = claim(wanted)?;
-    let (mode, lanes) = open_lanes(wanted, lanes)?;
-    Ok(Opened { mode, lanes, held })
+impl Held {
+    /// Whether the interface is there, and has been all the time.
+    pub(in crate::live) fn is_there(&self) -> bool {
+        self.witness.is_there()
+    }
 }
 
 /// Claims the interface for this gateway, and keeps its packets from the kernel if that is wanted.
 ///
 /// # Errors
-/// As for [`open`].
+/// The interface is missing, off or of a kind that has no Ethernet headers, another gateway has it, or the
+/// kernel refuses; then nothing is left open.
 pub(in crate::live) fn claim(wanted: &WantedPort) -> Result<Held, AttachError> {
     let interface = Interface::find(wanted)?;
     let claim = Claim::of(interface.index).map_err(|refused| match refused {
@@ -82,7 +61,7 @@ pub(in crate::live) fn claim(wanted: &WantedPort) -> Result<Held, AttachError> {
 /// Opens the sockets of lanes, and says what was obtained; packets come in from then on.
 ///
 /// # Errors
-/// As for [`open`].
+/// As for [`claim`].
 pub(super) fn open_lanes(wanted: &WantedPort, lanes: u16) -> Result<(String, Vec<OpenLane>), AttachError> {
     let interface = Interface::find(wanted)?;
     let mut short = None;

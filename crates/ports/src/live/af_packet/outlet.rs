@@ -7,8 +7,8 @@
 //! one way is faster than the other and packets of one flow must not overtake each other. Each way has a
 //! socket of its own, so that a process that may change no socket can take the other one, too.
 
-use super::open::SendSockets;
 use super::port::Port;
+use super::sockets::SendSockets;
 use crate::live::sys::{self, Outgoing};
 use crate::live::{Offloads, SendLosses, Sender};
 use packet::{BATCH, VirtioHeader};
@@ -39,8 +39,12 @@ impl Outlet {
 
     /// Whether the interface has a carrier; where nobody may ask, it counts as having one.
     fn has_carrier(&self) -> bool {
-        let name = &self.port.wanted.interface;
-        !self.port.asks || sys::interface_has_carrier(self.socket(), name).unwrap_or(true)
+        #[cfg(feature = "attach")]
+        if self.port.asks {
+            let name = &self.port.wanted.interface;
+            return sys::interface_has_carrier(self.socket(), name).unwrap_or(true);
+        }
+        true
     }
 
     /// Sees to a frame that was not taken. Says whether it is to be tried again.

@@ -6,7 +6,7 @@ use super::redirect::{self, Redirect};
 use super::socket::{Order, Place, Socket};
 use super::wanted::{Mode, XdpError};
 use super::{FIRST, calls};
-use crate::live::watch::Witness;
+use crate::live::witness::Witness;
 use crate::live::{AttachError, VlanPlace, WantedPort, sys};
 use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;

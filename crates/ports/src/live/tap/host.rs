@@ -4,7 +4,7 @@
 //! The device is made for the gateway alone and goes with it. Neither half waits: a packet that finds no
 //! room is the loss of whoever sends it.
 
-use super::calls;
+use super::{calls, opening_calls};
 use crate::live::segments::Joiner;
 use crate::live::{AttachError, TapError, sys};
 use packet::VirtioHeader;
@@ -40,7 +40,7 @@ impl HostInterface {
             Some(libc::ENODEV | libc::ENXIO) => AttachError::NoInterface(port.to_owned()),
             _ => system("asking for the port's Ethernet address")(error),
         })?;
-        let queue = calls::make(name).map_err(|error| match error.raw_os_error() {
+        let queue = opening_calls::make(name).map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => TapError::Rights(name.to_owned()).into(),
             Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => TapError::Missing(name.to_owned()).into(),
             Some(libc::EBUSY | libc::EEXIST | libc::EINVAL) => TapError::NameTaken(name.to_owned()).into(),
@@ -49,12 +49,12 @@ impl HostInterface {
         const CHECKSUMS: u32 = libc::TUN_F_CSUM;
         const TCP: u32 = CHECKSUMS | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
         let offloads = if segments { TCP } else { CHECKSUMS };
-        calls::offloads(&queue, offloads).map_err(system("asking for unfinished packets"))?;
-        calls::dress(name, station, mtu).map_err(system("giving it the port's address and MTU"))?;
+        opening_calls::offloads(&queue, offloads).map_err(system("asking for unfinished packets"))?;
+        opening_calls::dress(name, station, mtu).map_err(system("giving it the port's address and MTU"))?;
         // Otherwise Linux takes other addresses of a network away with the first one. Where this cannot be
         // set, that is so.
         let _ = fs::write(format!("/proc/sys/net/ipv4/conf/{name}/promote_secondaries"), "1");
-        calls::switch_on(name, WAITING).map_err(system("switching it on"))?;
+        opening_calls::switch_on(name, WAITING).map_err(system("switching it on"))?;
         Ok(HostInterface { name: name.to_owned(), queue })
     }
 
@@ -69,8 +69,8 @@ impl HostInterface {
     /// # Errors
     /// The kernel refuses, as where the device was deleted.
     pub fn follow(&self, station: [u8; 6], mtu: u32, carrier: bool) -> io::Result<()> {
-        calls::dress(&self.name, station, mtu)?;
-        calls::carrier(&self.queue, carrier)
+        opening_calls::dress(&self.name, station, mtu)?;
+        opening_calls::carrier(&self.queue, carrier)
     }
 
     /// It has no carrier, since the port's interface has gone.
@@ -78,7 +78,7 @@ impl HostInterface {
     /// # Errors
     /// The kernel refuses, as where the device was deleted.
     pub fn lose_carrier(&self) -> io::Result<()> {
-        calls::carrier(&self.queue, false)
+        opening_calls::carrier(&self.queue, false)
     }
 
     /// Waits until the machine has sent a packet, at most for so many nanoseconds.

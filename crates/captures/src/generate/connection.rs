@@ -9,7 +9,7 @@ const SERVERS: u32 = 200;
 /// One segment without data in the life of a connection.
 ///
 /// ```
-/// use packet::generate::TcpStep;
+/// use captures::generate::TcpStep;
 ///
 /// let syn = TcpStep { reply: false, sequence: 1000, acknowledgement: 0, flags: 0x02 };
 /// let frame = syn.of_connection(7);

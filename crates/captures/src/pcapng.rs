@@ -23,8 +23,8 @@
 
 use super::timestamp::Clock;
 use super::window::{LARGEST, Window};
-use super::{CaptureError, Damage, Found, MAXIMUM_CAPTURED, Order, damaged};
-use crate::link::LinkType;
+use super::{CaptureError, Damage, Found, Order, damaged};
+use packet::{LinkType, MAXIMUM_CAPTURED};
 use std::io::Read;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;

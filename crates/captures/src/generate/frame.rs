@@ -4,7 +4,7 @@
 //! and ICMPv6 sum a pseudo-header of the addresses, the length and the protocol too (RFC 9293, RFC 768, RFC
 //! 8200).
 
-use crate::checksum::{folded, sum};
+use packet::checksum::{folded, sum};
 
 /// The least length of a frame without its check sequence (IEEE 802.3); shorter ones are padded.
 pub(super) const SHORTEST: usize = 60;

@@ -219,7 +219,7 @@ fn sample2_and_sample3_are_as_published() {
 
 #[test]
 fn demo_has_a_little_of_everything() {
-    let profile = Profile { snap_bytes: crate::MAXIMUM_CAPTURED, ..Profile::demo() };
+    let profile = Profile { snap_bytes: packet::MAXIMUM_CAPTURED, ..Profile::demo() };
     let tally = Tally::of(&profile, 1);
     tally.assert_like(&Profile { flows: tally.flows.len() as u64, ..profile });
     assert_eq!(tally.cut, 100);
@@ -231,9 +231,9 @@ fn demo_has_a_little_of_everything() {
 #[test]
 fn demo_is_small() {
     let profile = Profile::demo();
-    let mut writer = crate::capture::write::PcapngWriter::new(
+    let mut writer = crate::write::PcapngWriter::new(
         Vec::new(),
-        &[crate::capture::write::Interface { name: "demo", link: crate::LinkType::ETHERNET }],
+        &[crate::write::Interface { name: "demo", link: packet::LinkType::ETHERNET }],
     )
     .expect("writes");
     let (mut generator, mut bytes) = (Generator::new(&profile, 1).expect("possible"), Vec::new());

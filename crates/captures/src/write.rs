@@ -8,7 +8,7 @@
 //!
 //! The blocks and records are drawn where they are read: `pcapng.rs` and `pcap.rs` beside this file.
 
-use crate::link::LinkType;
+use packet::LinkType;
 use std::io::{self, Write};
 
 /// The code of a comment, in any block.
@@ -147,7 +147,7 @@ impl<W: Write> PcapngWriter<W> {
     fn interface(&mut self, interface: Interface<'_>) -> io::Result<()> {
         self.start(1);
         self.u32(u32::from(interface.link.0));
-        self.u32(crate::MAXIMUM_CAPTURED);
+        self.u32(packet::MAXIMUM_CAPTURED);
         self.option(IF_NAME, interface.name.as_bytes());
         self.option(IF_TSRESOL, &[9]);
         self.end_of_options();
@@ -207,7 +207,7 @@ impl<W: Write> PcapWriter<W> {
         header[..4].copy_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
         header[4..6].copy_from_slice(&2_u16.to_le_bytes());
         header[6..8].copy_from_slice(&4_u16.to_le_bytes());
-        header[16..20].copy_from_slice(&crate::MAXIMUM_CAPTURED.to_le_bytes());
+        header[16..20].copy_from_slice(&packet::MAXIMUM_CAPTURED.to_le_bytes());
         header[20..24].copy_from_slice(&u32::from(link.0).to_le_bytes());
         write.write_all(&header)?;
         Ok(PcapWriter { write })
@@ -239,12 +239,12 @@ impl<W: Write> PcapWriter<W> {
 /// The length of the bytes, if readers take so many.
 fn captured_length(data: &[u8]) -> io::Result<u32> {
     match u32::try_from(data.len()) {
-        Ok(captured) if captured <= crate::MAXIMUM_CAPTURED => Ok(captured),
+        Ok(captured) if captured <= packet::MAXIMUM_CAPTURED => Ok(captured),
         _ => {
             let text = format!(
                 "a packet of {} bytes; a capture takes at most {}",
                 data.len(),
-                crate::MAXIMUM_CAPTURED
+                packet::MAXIMUM_CAPTURED
             );
             Err(io::Error::new(io::ErrorKind::InvalidInput, text))
         }

@@ -15,8 +15,8 @@
 //! those of 2.3 either way (<https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcap/>).
 
 use super::window::Window;
-use super::{CaptureError, Damage, Found, MAXIMUM_CAPTURED, Order, damaged};
-use crate::link::LinkType;
+use super::{CaptureError, Damage, Found, Order, damaged};
+use packet::{LinkType, MAXIMUM_CAPTURED};
 use std::io::Read;
 
 const FILE_HEADER: usize = 24;

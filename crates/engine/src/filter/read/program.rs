@@ -25,10 +25,6 @@ pub(super) struct Text {
     pub(super) places: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// What a packet is preceded by where its verdict is known: kind and argument of the verdict, the way out,
-/// and its length.
-pub(super) const SEEN: usize = 16;
-
 /// The number of packets for which the filter holds no more.
 pub(super) const NOT_CHOSEN: &str = "not_chosen";
 

@@ -31,7 +31,7 @@ const ACK: u8 = 0x10;
 /// Makes the packets of a profile, one after the other, in memory that grows only with the number of flows.
 ///
 /// ```
-/// use packet::generate::{Generator, Profile};
+/// use captures::generate::{Generator, Profile};
 ///
 /// let mut generator = Generator::new(&Profile::demo(), 1)?;
 /// let mut bytes = Vec::new();
@@ -41,7 +41,7 @@ const ACK: u8 = 0x10;
 ///     packets += 1;
 /// }
 /// assert_eq!(packets, 2_000);
-/// # Ok::<(), packet::generate::ProfileError>(())
+/// # Ok::<(), captures::generate::ProfileError>(())
 /// ```
 pub struct Generator {
     random: Random,

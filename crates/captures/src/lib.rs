@@ -1,5 +1,10 @@
-//! Reads captures record by record from any byte stream, in memory that does not grow with the stream.
+//! Captures: reads them record by record from any byte stream, in memory that does not grow with the stream;
+//! takes off a compression; writes them; and makes packets by a profile. This crate opens no files.
 
+#![forbid(unsafe_code)]
+
+pub mod compressed;
+pub mod generate;
 mod pcap;
 mod pcapng;
 mod timestamp;
@@ -9,18 +14,16 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
-use crate::link::LinkType;
+use packet::{LinkType, MAXIMUM_CAPTURED};
 use std::io::{self, Read};
 use window::Window;
-
-/// The most bytes a record may hold, the largest snap length in use; a record that says more is damage.
-pub const MAXIMUM_CAPTURED: u32 = 262_144;
 
 /// A capture in pcap or pcapng format, read as a stream.
 ///
 /// ```
-/// use packet::capture::write::PcapWriter;
-/// use packet::{Capture, LinkType};
+/// use captures::write::PcapWriter;
+/// use captures::Capture;
+/// use packet::LinkType;
 ///
 /// let mut writer = PcapWriter::new(Vec::new(), LinkType::ETHERNET)?;
 /// writer.write(1_000, 60, &[0; 60])?;

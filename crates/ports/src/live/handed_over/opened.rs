@@ -1,0 +1,91 @@
+//! The process with rights: opens ports, and descriptors of them for another process.
+
+use crate::live::af_packet::{self, Held};
+use crate::live::{AttachError, HandedOver, PortKind, WantedPort, tap};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// A port that was opened for another process.
+pub struct OpenedPort {
+    wanted: WantedPort,
+    held: Kept,
+}
+
+/// What stays with the process that opens ports.
+enum Kept {
+    AfPacket(Held),
+    /// The queues of a device, which would go with the last of them.
+    Tap(Vec<OwnedFd>, String),
+}
+
+impl OpenedPort {
+    /// Claims an interface, or makes a TAP device with so many queues.
+    ///
+    /// # Errors
+    /// The interface is missing, off or taken, or Linux refuses; then nothing has changed. As for
+    /// [`can_be_handed_over`], too.
+    pub fn open(wanted: &WantedPort, lanes: u16) -> Result<OpenedPort, AttachError> {
+        can_be_handed_over(wanted).map_err(|what| AttachError::System {
+            interface: wanted.interface.clone(),
+            call: "opening it for a confined process",
+            source: io::Error::new(io::ErrorKind::Unsupported, what),
+        })?;
+        let held = if wanted.kind == PortKind::Tap {
+            let (mode, queues) = tap::open_queues(wanted, lanes)?;
+            Kept::Tap(queues, mode)
+        } else {
+            Kept::AfPacket(af_packet::claim(wanted)?)
+        };
+        Ok(OpenedPort { wanted: wanted.clone(), held })
+    }
+
+    /// Whether the interface is there, and has been since it was opened.
+    pub fn is_there(&self) -> bool {
+        match &self.held {
+            Kept::AfPacket(held) => held.is_there(),
+            Kept::Tap(queues, _) => queues.iter().all(tap::is_there),
+        }
+    }
+
+    /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane,
+    /// first the one that receives; of TAP one.
+    ///
+    /// # Errors
+    /// The interface is missing or off, or Linux refuses.
+    pub fn lanes(&self, lanes: u16) -> Result<(HandedOver, Vec<OwnedFd>), AttachError> {
+        let (mode, frame, descriptors) = match &self.held {
+            Kept::AfPacket(_) => af_packet::descriptors(&self.wanted, lanes)?,
+            Kept::Tap(queues, mode) => {
+                let again: io::Result<Vec<_>> = queues.iter().map(OwnedFd::try_clone).collect();
+                let failed = af_packet::system(&self.wanted.interface, "handing its queues over");
+                (mode.clone(), 0, again.map_err(failed)?)
+            }
+        };
+        let WantedPort { interface, kind, offloads, promiscuous, .. } = self.wanted.clone();
+        Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode }, descriptors))
+    }
+}
+
+/// Whether a port can be opened for another process.
+///
+/// # Errors
+/// What of it cannot be handed over: another kind than AF_PACKET and TAP, a part of an interface, middleware.
+pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
+    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::Tap) {
+        return Err(
+            "the `kind` of a port must be \"af_packet\" or \"tap\" there, and no port may be `empty`",
+        );
+    }
+    let plain = WantedPort {
+        kind: wanted.kind.clone(),
+        offloads: wanted.offloads,
+        keep_from_kernel: wanted.keep_from_kernel,
+        promiscuous: wanted.promiscuous,
+        ..WantedPort::plain(&wanted.interface)
+    };
+    if *wanted == plain {
+        Ok(())
+    } else {
+        Err("`vlan`, `on`, `impair`, `shape`, `trace` and `xdp` are not available there")
+    }
+}

@@ -1,0 +1,113 @@
+//! `cargo xtask trusted`, and the step `core` of the gate: what the program `ravelin-core` consists of where
+//! it is built by itself, and that it holds nothing which it does without.
+//!
+//! Cargo gives a crate the features that any of the crates wants that are built together. So the core has no
+//! more than it needs only where it is built alone, as here.
+
+mod count;
+mod linked;
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The crate.
+const CORE: &str = "ravelin-core";
+
+/// What there is to be at most: own lines, crates, unsafe blocks.
+const GOALS: [(&str, usize); 3] = [("lines", 20_000), ("crates", 30), ("unsafe", 60)];
+
+/// How many of the largest files are listed.
+const LISTED: usize = 12;
+
+/// Builds the core alone for release into `target`; its file.
+///
+/// # Errors
+/// It does not build.
+pub(crate) fn build(root: &Path, target: &Path) -> anyhow::Result<PathBuf> {
+    let words = ["build", "--release", "--locked", "--quiet", "--package", CORE];
+    let status = cargo(root, &words).env("CARGO_TARGET_DIR", target).status().context("cargo")?;
+    ensure!(status.success(), "the core does not build: cargo ended with {status}");
+    Ok(target.join("release").join(CORE))
+}
+
+/// Looks whether the core names or holds a crate that it does without; returns what it found. `other` is a
+/// program that has such crates, by which the look shows that it can see them.
+///
+/// # Errors
+/// The core cannot be built, or the look does not see what is there.
+pub(crate) fn check(root: &Path, target: &Path, other: &Path) -> anyhow::Result<Vec<String>> {
+    let core = build(root, target)?;
+    let crates = linked::crates(root, CORE)?;
+    let mut found: Vec<String> =
+        linked::forbidden(&crates).map(|name| format!("`{CORE}` depends on `{name}`")).collect();
+    let bytes = |file: &Path| std::fs::read(file).with_context(|| format!("cannot read {}", file.display()));
+    let symbols = linked::symbols(&bytes(&core)?)
+        .with_context(|| format!("{} has no symbols, so nobody can see what it holds", core.display()))?;
+    found.extend(symbols.into_iter().map(|name| format!("{} holds code of `{name}`", core.display())));
+    let others = linked::symbols(&bytes(other)?).unwrap_or_default();
+    for name in linked::MUST_SEE {
+        ensure!(
+            others.iter().any(|other| other == name),
+            "{} holds code of `{name}`, and the look at its symbols does not see it",
+            other.display()
+        );
+    }
+    Ok(found)
+}
+
+/// Prints what the core consists of, with `--json` as JSON.
+///
+/// # Errors
+/// An unknown option, or the core cannot be built.
+pub(crate) fn print(root: &Path, target: &Path, options: &[&str]) -> anyhow::Result<bool> {
+    ensure!(matches!(options, [] | ["--json"]), "unknown option; there is --json");
+    build(root, target)?;
+    let crates = linked::crates(root, CORE)?;
+    let files = count::files(root, &target.join("release").join(format!("{CORE}.d")))?;
+    let own = count::by_crate(&files);
+    let lines = own.iter().map(|(_, counted)| counted.lines).sum();
+    let blocks = own.iter().map(|(_, counted)| counted.unsafe_blocks).sum();
+    let totals = [lines, crates.len(), blocks];
+    if !options.is_empty() {
+        let own = own.iter().map(
+            |(name, counted)| json!({"crate": name, "lines": counted.lines, "unsafe": counted.unsafe_blocks}),
+        );
+        let own: Vec<_> = own.collect();
+        let report = json!({
+            "lines": lines, "crates": crates.len(), "unsafe": blocks, "own": own, "linked": crates,
+            "goals": GOALS.iter().map(|(name, most)| ((*name).to_owned(), json!(most)))
+                .collect::<serde_json::Map<_, _>>(),
+        });
+        println!("{report}");
+        return Ok(true);
+    }
+    println!("{:<14} {:>7} {:>7}", "own crate", "lines", "unsafe");
+    for (name, counted) in &own {
+        println!("{name:<14} {:>7} {:>7}", counted.lines, counted.unsafe_blocks);
+    }
+    println!("\nlargest files");
+    for (path, counted) in files.iter().take(LISTED) {
+        println!("{:>7}  {path}", counted.lines);
+    }
+    println!("\ncrates of others: {}", others(&crates, &own).join(", "));
+    println!();
+    for ((name, most), total) in GOALS.iter().zip(totals) {
+        let word = if total <= *most { "" } else { ": over" };
+        println!("{name:<7} {total:>6}  of {most} at most{word}");
+    }
+    Ok(true)
+}
+
+/// The crates that are not ours.
+fn others<'a>(crates: &'a [String], own: &[(String, count::Counted)]) -> Vec<&'a str> {
+    let ours = |name: &&str| own.iter().any(|(own, _)| own == name);
+    crates.iter().map(String::as_str).filter(|name| !ours(name)).collect()
+}
+
+fn cargo(root: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words).current_dir(root);
+    command
+}
