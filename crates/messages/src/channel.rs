@@ -20,6 +20,7 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Why no message could be received.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,14 @@ impl Channel {
     /// The descriptor, to hand it to another process.
     pub fn into_descriptor(self) -> OwnedFd {
         self.0.into()
+    }
+
+    /// Lets a message that the other end does not read fail after this time, for all handles of this end.
+    ///
+    /// # Errors
+    /// The time is zero.
+    pub fn send_within(&self, time: Duration) -> io::Result<()> {
+        self.0.set_write_timeout(Some(time))
     }
 
     /// Ends the channel at both ends: what is on its way can be received, and nothing more comes.

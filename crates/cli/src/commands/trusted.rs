@@ -10,13 +10,15 @@ use gateway::{Config, beside_core};
 use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
+use messages::limits::LONGEST_BUNDLE;
+use ports::files;
 use ports::live::handed_over::can_be_handed_over;
 use ports::live::{Offloads, PortKind, WantedPort};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
 
@@ -43,6 +45,16 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
     launch.arg("--workers").arg(config.workers.count.to_string());
     for layer in without {
         launch.arg("--without").arg(layer.name());
+    }
+    if let Some(trust) = &config.trust {
+        launch.arg("--gateway").arg(&trust.gateway).arg("--threshold").arg(trust.threshold.to_string());
+        // Whoever keeps it has another working directory, too.
+        launch
+            .arg("--keep-in")
+            .arg(path::absolute(&trust.keep_in).map_err(|error| finding(error.to_string()))?);
+        for (name, digits) in &trust.keys {
+            launch.arg("--key").arg(format!("{name}={digits}"));
+        }
     }
     config.ports.iter().for_each(|port| add_port(&mut launch, port));
     // It comes back only where it could not begin.
@@ -92,15 +104,21 @@ fn add_port(launch: &mut Command, port: &WantedPort) {
 pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
     let config = read(file);
     let program = config.map_err(|error| error.to_string()).and_then(|config| {
+        if config.trust.is_some() {
+            // Nobody looks into it before the core has found its signatures right.
+            let bundle = files::read(&config.program, LONGEST_BUNDLE as u64)
+                .map_err(|error| format!("cannot read {}: {error}", config.program.display()))?;
+            return Ok(CompileMessage::Bundle(bundle));
+        }
         let filled = filled_program(file, &config, None, &mut Allowance::to_load())?;
         let suits = config.workers.suit(&filled.program);
         suits.map_err(|error| format!("{}: {error}", file.display()))?;
         filled.policies.iter().try_for_each(tested)?;
-        Ok(print(&filled.program))
+        Ok(CompileMessage::Program(print(&filled.program)))
     });
     // Whoever reads it need not be at a terminal.
     let refused = |text: String| CompileMessage::Refused(anstream::adapter::strip_str(&text).to_string());
-    let compiled = program.map_or_else(refused, CompileMessage::Program);
+    let compiled = program.unwrap_or_else(refused);
     let sent = standard_input().and_then(|mut core| core.send(&compiled, &[]));
     sent.map_err(|error| Failure::Finding(format!("the core: {error}")))
 }

@@ -1,0 +1,243 @@
+//! A gateway that takes only policies that its administrators signed.
+
+use super::{PROGRAM, Trusted, built};
+use bundle::sign::{Signer, add_signature, sign};
+use bundle::{EngineVersion, SignedPolicy};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const NAMES: [&str; 3] = ["anna", "bert", "cleo"];
+
+fn signer(number: u8) -> Signer {
+    Signer::new(&[number + 1; 32]).expect("a key")
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The section of the gateway's file: two of three must sign.
+fn trust() -> String {
+    let mut text = "[trust]\ngateway = \"g7\"\nthreshold = 2\nkeep_in = \"kept\"\n[trust.keys]\n".to_owned();
+    for (number, name) in (0..).zip(NAMES) {
+        text += &format!("{name} = \"{}\"\n", hexadecimal(&signer(number).public_key()));
+    }
+    text
+}
+
+/// A program of the language as the text of its IR.
+fn ir(folder: &Path, program: &str) -> String {
+    let file = folder.join("signed.rav");
+    fs::write(&file, program).expect("written");
+    let output = Command::new(built("ravelin")).args(["compile", "--show", "ir"]).arg(&file).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// A policy that lets datagrams to port 7 pass, and those to port 9 if it `opens` that.
+fn policy(folder: &Path, version: u64, opens: bool) -> SignedPolicy {
+    let program = if opens { PROGRAM.replace("7 => across", "7 | 9 => across") } else { PROGRAM.to_owned() };
+    let engine = EngineVersion::OWN;
+    let (not_before, expiry) = (0, 1 << 40);
+    let program = ir(folder, &program);
+    SignedPolicy {
+        gateway: "g7".to_owned(),
+        version,
+        not_before,
+        expiry,
+        engine,
+        program,
+        rights: Vec::new(),
+    }
+}
+
+/// Its bundle.
+fn signed(policy: &SignedPolicy, by: &[u8]) -> Vec<u8> {
+    let bundle = sign(policy, &signer(by[0])).expect("a policy");
+    by[1..].iter().fold(bundle, |bundle, number| add_signature(&bundle, &signer(*number)).expect("signed"))
+}
+
+/// A gateway that begins with version 1, which lets port 7 pass alone.
+fn gateway(test: &str) -> Option<Trusted> {
+    let trusted = Trusted::with(test, &[], &trust(), |folder| {
+        let bundle = signed(&policy(folder, 1, false), &[0, 1]);
+        fs::write(folder.join("first.bundle"), bundle).expect("written");
+        let file = folder.join("gateway.toml");
+        let text = fs::read_to_string(&file).expect("it is there").replace("filter.rav", "first.bundle");
+        fs::write(file, text).expect("written");
+    })?;
+    // In the order of their keys.
+    trusted.hears(": policy version 1, signed by bert and anna");
+    trusted.hears("policy version 1 is kept");
+    Some(trusted)
+}
+
+impl Trusted {
+    /// `ravelin bundle` with these arguments: what it says, and whether it ends well.
+    fn bundle(&self, arguments: &[&str]) -> (bool, String) {
+        let mut command = Command::new(built("ravelin"));
+        command.arg("bundle").args(arguments);
+        let output =
+            command.arg("--control").arg(self.folder.path().join("control.sock")).output().expect("it runs");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    /// Hands in a bundle.
+    fn install(&self, bundle: &[u8], more: &[&str]) -> (bool, String) {
+        // Whoever answers may be starting.
+        self.shown();
+        let file = self.folder.path().join("new.bundle");
+        fs::write(&file, bundle).expect("written");
+        self.bundle(&[&["install", file.to_str().expect("text")], more].concat())
+    }
+
+    /// Hands in a policy that two have signed, and returns its hash.
+    fn installed(&self, version: u64, opens: bool, more: &[&str]) -> String {
+        let bundle = signed(&policy(self.folder.path(), version, opens), &[1, 2]);
+        let (well, said) = self.install(&bundle, more);
+        assert!(well && said.contains(&format!("version {version} runs, signed by bert and cleo")), "{said}");
+        let shown = self.shown();
+        assert_eq!(shown["policy"]["version"], version, "{shown}");
+        shown["policy"]["hash"].as_str().expect("a text").to_owned()
+    }
+
+    /// Hands in a bundle that is refused, and returns why; what ran goes on.
+    fn refused(&self, bundle: &[u8]) -> String {
+        let before = self.shown();
+        let (well, said) = self.install(bundle, &[]);
+        assert!(!well, "{said}");
+        self.hears("core: what ran goes on: ");
+        let now = self.shown();
+        assert_eq!((&before["hash"], &before["policy"]), (&now["hash"], &now["policy"]));
+        said
+    }
+
+    /// Kills everything at once, and starts it again.
+    fn kill_all(&mut self) {
+        let launch = Pid::from_raw(self.launch.id() as i32).expect("not 0");
+        kill_process(launch, Signal::KILL).expect("it runs");
+        self.launch.wait().expect("it ends");
+        self.start_again();
+    }
+}
+
+#[test]
+fn only_the_confirmed_policy_comes_back_and_no_version_a_second_time_whatever_is_killed() {
+    let test = "only_the_confirmed_policy_comes_back_and_no_version_a_second_time_whatever_is_killed";
+    let Some(mut trusted) = gateway(test) else { return };
+    assert_eq!(trusted.passes(), 0);
+    let shown = trusted.shown();
+    let key = |number| hexadecimal(&signer(number).public_key());
+    assert_eq!(shown["policy"]["signed_by"]["anna"], key(0), "{shown}");
+    assert_eq!(shown["policy"]["signed_by"]["bert"], key(1), "{shown}");
+    assert_eq!(shown["policy"]["confirmed"], true, "{shown}");
+
+    // The kept one takes over before `compile` hands in what the file names.
+    trusted.kill("ravelin-core");
+    trusted.hears("core: program 2 runs");
+    trusted.hears("version 1 was accepted before");
+    assert_eq!(trusted.passes(), 0);
+
+    // Nothing of an unconfirmed one is left but its version.
+    trusted.installed(2, true, &["--confirm-within", "600s"]);
+    let shown = trusted.shown();
+    assert_eq!((&shown["policy"]["confirmed"], &shown["policy"]["before"]), (&false.into(), &1.into()));
+    assert!((1..=600).contains(&shown["policy"]["seconds_left"].as_u64().expect("a number")), "{shown}");
+    assert!(trusted.passes() > 0, "the other port is open");
+    trusted.kill("ravelin-core");
+    trusted.hears(": policy version 1, which was kept");
+    assert_eq!(trusted.passes(), 0);
+    let second = signed(&policy(trusted.folder.path(), 2, true), &[0, 1, 2]);
+    assert!(trusted.refused(&second).contains("version 2 was accepted before"));
+
+    // One that is confirmed stays.
+    let hash = trusted.installed(3, true, &["--confirm-within", "600s"]);
+    let (well, said) = trusted.bundle(&["confirm", &"0".repeat(64)]);
+    assert!(!well && said.contains(&hash), "{said}");
+    let (well, said) = trusted.bundle(&["confirm", &hash]);
+    assert!(well && said.starts_with("version 3 runs"), "{said}");
+    trusted.hears("policy version 3 is kept");
+    assert_eq!(trusted.shown()["policy"]["confirmed"], true);
+    trusted.kill("ravelin-core");
+    trusted.hears(": policy version 3, which was kept");
+    assert!(trusted.passes() > 0);
+    trusted.kill_all();
+    trusted.hears(": policy version 3, which was kept");
+    assert!(trusted.passes() > 0);
+    assert_eq!(trusted.shown()["policy"]["hash"], hash.as_str());
+    let third = signed(&policy(trusted.folder.path(), 3, false), &[0, 1]);
+    assert!(trusted.refused(&third).contains("version 3 was accepted before"));
+    let (well, said) = trusted.bundle(&["confirm", &hash]);
+    assert!(!well && said.contains("no policy has to be confirmed"), "{said}");
+}
+
+#[test]
+fn a_policy_that_is_not_confirmed_in_time_gives_way_to_the_one_before_it() {
+    let test = "a_policy_that_is_not_confirmed_in_time_gives_way_to_the_one_before_it";
+    let Some(trusted) = gateway(test) else { return };
+    trusted.installed(2, true, &["--confirm-within", "3s"]);
+    // Whoever hands policies in is not needed for it.
+    trusted.kill("ravelin-control");
+    trusted.hears(": policy version 1, since version 2 was not confirmed");
+    assert_eq!(trusted.passes(), 0);
+    let shown = trusted.shown();
+    assert_eq!((&shown["policy"]["version"], &shown["policy"]["confirmed"]), (&1.into(), &true.into()));
+    let second = signed(&policy(trusted.folder.path(), 2, true), &[0, 1]);
+    assert!(trusted.refused(&second).contains("version 2 was accepted before"));
+}
+
+#[test]
+fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes() {
+    let test = "what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes";
+    let Some(trusted) = gateway(test) else { return };
+    let folder = trusted.folder.path();
+    trusted.installed(5, false, &[]);
+    let second = SystemTime::now().duration_since(UNIX_EPOCH).expect("later").as_secs();
+    let good = policy(folder, 6, true);
+    let both = |policy: &SignedPolicy| signed(policy, &[0, 1]);
+    let mut changed = both(&good);
+    let at = changed.len() / 2;
+    changed[at] ^= 1;
+    let cases = [
+        ("version 5 was accepted before", both(&SignedPolicy { version: 5, ..good.clone() })),
+        ("version 5 was accepted before", both(&SignedPolicy { version: 4, ..good.clone() })),
+        ("is for gateway g8", both(&SignedPolicy { gateway: "g8".to_owned(), ..good.clone() })),
+        ("1 of the 2 signatures", signed(&good, &[0])),
+        ("does not know", signed(&good, &[0, 7])),
+        ("was valid until", both(&SignedPolicy { expiry: second - 1, ..good.clone() })),
+        ("is valid from", both(&SignedPolicy { not_before: second + 3600, ..good.clone() })),
+        ("the signature of", changed),
+        ("byte 0 of the bundle", good.program.clone().into_bytes()),
+        ("cannot be read", both(&SignedPolicy { program: "program".to_owned(), ..good.clone() })),
+    ];
+    for (why, bundle) in cases {
+        let said = trusted.refused(&bundle);
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    assert_eq!(trusted.passes(), 0);
+
+    // `compile` may hand in a bundle, but none that is replayed, and no program by itself, whatever it reads.
+    let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
+    let reload = || kill_process(launch, Signal::HUP).expect("it runs");
+    reload();
+    trusted.hears("core: what ran goes on: the bundle has version 1");
+    let file = folder.join("gateway.toml");
+    let text = fs::read_to_string(&file).expect("it is there");
+    let (before, _) = text.split_once("[trust]").expect("it is there");
+    let open = PROGRAM.replace("7 => across", "7 | 9 => across");
+    fs::write(folder.join("filter.rav"), open).expect("written");
+    fs::write(&file, before.replace("first.bundle", "filter.rav")).expect("written");
+    reload();
+    trusted.hears("core: what ran goes on: the program is not signed");
+    assert_eq!(trusted.passes(), 0);
+    fs::write(&file, text).expect("written");
+    fs::write(folder.join("first.bundle"), both(&good)).expect("written");
+    reload();
+    trusted.hears(": policy version 6, signed by bert and anna");
+    assert!(trusted.passes() > 0);
+}
