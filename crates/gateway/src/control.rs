@@ -547,6 +547,7 @@ mod tests {
     use super::*;
     use messages::limits::WAITING_CLIENTS;
     use messages::listening::{Listening, listen};
+    use std::io::Read;
     use std::path::PathBuf;
 
     fn listener(directory: &tempfile::TempDir) -> (Listening, PathBuf) {
@@ -597,6 +598,25 @@ mod tests {
         drop(theirs);
         assert_eq!(question(&ours, &mut reader).expect("the rest").len(), b"and more".len());
         assert!(question(&ours, &mut reader).expect("the end").is_empty());
+    }
+
+    #[test]
+    fn bytes_behind_a_question_come_whole_or_not_at_all() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        theirs.write_all(b"{\"ask\":\"install\",\"bytes\":4}\nfournext").expect("there is room");
+        let answer = &mut |asked, _: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>| {
+            assert_eq!(asked, Asked::Install(InstallWish { bytes: 4, confirm_within: None }));
+            ControlAnswer::Send(true)
+        };
+        let conversation = converse(&ours, &|_| {}, answer).expect("it is understood");
+        let Conversation::Install(wish, mut reader) = conversation else { panic!("it is something else") };
+        assert_eq!(bytes_behind(&ours, &mut reader, wish.bytes).expect("they are there"), b"four");
+        let mut said = [0; 14];
+        theirs.read_exact(&mut said).expect("it is said first");
+        assert_eq!(&said, b"{\"send\":true}\n");
+        drop(theirs);
+        let error = bytes_behind(&ours, &mut reader, u64::MAX).expect_err("they are fewer");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

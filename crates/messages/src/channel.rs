@@ -207,6 +207,7 @@ impl AsFd for Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::CompileMessage;
     use crate::control::{ControlQuestion, CoreAnswer};
     use crate::launch::LaunchMessage;
     use proptest::prelude::*;
@@ -301,6 +302,18 @@ mod tests {
         sendmsg(&one.0, &[IoSlice::new(&[1, 0, 0, 0, 2])], &mut rights, SendFlags::empty()).expect("sent");
         let refused = other.receive::<LaunchMessage>(100).expect_err("too many");
         assert!(matches!(refused, ChannelError::Descriptors), "{refused}");
+    }
+
+    #[test]
+    fn an_end_that_does_not_read_holds_nobody_up_for_longer_than_was_said() {
+        let (mut one, other) = pair();
+        one.send_within(Duration::from_millis(20)).expect("a time");
+        let mut again = one.again().expect("another handle");
+        let long = CompileMessage::Refused("x".repeat(1 << 22));
+        let error = again.send(&long, &[]).expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(one.send_within(Duration::ZERO).is_err());
+        drop(other);
     }
 
     proptest! {

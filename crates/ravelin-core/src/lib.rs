@@ -21,6 +21,6 @@ mod policies;
 mod run;
 mod supply;
 
-pub use activation::{Activation, ActivationError};
+pub use activation::{Activation, ActivationError, Active};
 pub use in_force::{InForce, InstallError, Runs, TakenOver, TwoClocks};
 pub use run::{CoreError, run};

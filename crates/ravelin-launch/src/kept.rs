@@ -164,3 +164,98 @@ fn policy(mut bytes: Vec<u8>) -> Option<KeptPolicy> {
     let version = u64::from_le_bytes(bytes.try_into().ok()?);
     (version > 0).then_some(KeptPolicy { version, bundle })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn of(newest: u64, policy: Option<(u64, &[u8])>) -> Kept {
+        let policy = policy.map(|(version, bundle)| KeptPolicy { version, bundle: bundle.to_vec() });
+        Kept { newest, policy }
+    }
+
+    fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("kept");
+        (folder, path)
+    }
+
+    fn error(path: &Path) -> FolderError {
+        Store::open(path).err().expect("refused")
+    }
+
+    #[test]
+    fn what_was_kept_comes_back_and_no_version_falls() {
+        let (_folder, path) = folder();
+        let mut store = Store::open(&path).expect("it is made");
+        assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o700);
+        assert_eq!(store.kept(), &of(0, None));
+        store.keep(of(3, None)).expect("there is room");
+        store.keep(of(4, Some((4, b"four")))).expect("there is room");
+        store.keep(of(6, None)).expect("there is room");
+        let all = of(6, Some((4, b"four")));
+        assert_eq!(store.kept(), &all);
+        // What a core would say that was taken over.
+        store.keep(of(2, None)).expect("nothing is to be written");
+        store.keep(of(6, Some((3, b"three")))).expect("nothing is to be written");
+        store.keep(of(6, Some((4, b"another")))).expect("nothing is to be written");
+        store.keep(of(6, Some((7, b"above the newest")))).expect("nothing is to be written");
+        assert_eq!(store.kept(), &all);
+        drop(store);
+        assert_eq!(Store::open(&path).expect("it is there").kept(), &all);
+    }
+
+    #[test]
+    fn whatever_was_being_written_when_the_machine_fell_the_old_one_is_there() {
+        let (_folder, path) = folder();
+        let mut store = Store::open(&path).expect("it is made");
+        store.keep(of(1, Some((1, b"one")))).expect("there is room");
+        drop(store);
+        fs::write(path.join(UNFINISHED), b"\x02\0\0\0\0\0\0\0tw").expect("written");
+        let mut store = Store::open(&path).expect("it is there");
+        assert_eq!(store.kept(), &of(1, Some((1, b"one"))));
+        store.keep(of(2, Some((2, b"two")))).expect("there is room");
+        drop(store);
+        // Between both files.
+        fs::write(path.join(NEWEST), "1\n").expect("written");
+        assert_eq!(Store::open(&path).expect("it is there").kept(), &of(2, Some((2, b"two"))));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_kept_in_memory() {
+        let (_folder, path) = folder();
+        let mut store = Store::open(&path).expect("it is made");
+        fs::remove_dir(&path).expect("it is empty");
+        assert!(store.keep(of(2, Some((2, b"two")))).is_err());
+        assert_eq!(store.kept(), &of(2, Some((2, b"two"))));
+    }
+
+    #[test]
+    fn a_folder_that_others_may_use_or_that_is_damaged_is_refused() {
+        let (outer, path) = folder();
+        drop(Store::open(&path).expect("it is made"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).expect("its own");
+        assert!(matches!(error(&path), FolderError::Open));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("its own");
+        let store = Store::open(&path).expect("it is there");
+        assert!(matches!(error(&path), FolderError::Taken));
+        drop(store);
+        let link = outer.path().join("link");
+        symlink(&path, &link).expect("a link");
+        assert!(matches!(error(&link), FolderError::System(_)));
+        for newest in ["", "1", "01\n", "-1\n", "1\n2\n", "18446744073709551616\n"] {
+            fs::write(path.join(NEWEST), newest).expect("written");
+            assert!(matches!(error(&path), FolderError::Damaged(NEWEST)), "{newest:?}");
+        }
+        fs::write(path.join(NEWEST), format!("{}\n", u64::MAX)).expect("written");
+        for policy in [&b""[..], b"\x01\0\0\0\0\0\0", b"\0\0\0\0\0\0\0\0x"] {
+            fs::write(path.join(POLICY), policy).expect("written");
+            assert!(matches!(error(&path), FolderError::Damaged(POLICY)), "{policy:?}");
+        }
+        let long = File::create(path.join(POLICY)).expect("it can be written");
+        long.set_len(LONGEST_BUNDLE as u64 + 9).expect("a hole");
+        assert!(matches!(error(&path), FolderError::Damaged(POLICY)));
+    }
+}

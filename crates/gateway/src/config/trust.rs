@@ -76,3 +76,41 @@ pub(super) fn read(file: FileTrust, directory: &Path) -> Result<TrustConfig, (Ra
         Err(message) => Err((place, message)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Config;
+    use std::path::Path;
+
+    fn read(trust: &str) -> Result<Config, String> {
+        let text = format!("program = \"p\"\n[[port]]\ninterface = \"a\"\n[trust]\n{trust}");
+        Config::read(&text, Path::new("/etc/ravelin")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn whose_policies_are_taken_is_read_and_what_is_no_trust_is_refused_at_its_place() {
+        // Public keys of RFC 8032, 7.1.
+        let keys = "[trust.keys]\nanna = \"d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a\"\nbert = \"3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c\"\n";
+        let right = format!("gateway = \"g\"\nthreshold = 2\n{keys}");
+        let trust = read(&right).expect("it is right").trust.expect("there is one");
+        assert_eq!((trust.gateway.as_str(), trust.threshold), ("g", 2));
+        assert_eq!(trust.keep_in, Path::new("/var/lib/ravelin"));
+        let names: Vec<&str> = trust.keys.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["anna", "bert"]);
+        let kept = format!("keep_in = \"kept\"\n{right}");
+        let trust = read(&kept).expect("it is right").trust.expect("there is one");
+        assert_eq!(trust.keep_in, Path::new("/etc/ravelin/kept"));
+        for (from, to, told) in [
+            ("d75a", "d75", "line 8, column 8: the key `anna`: a public key has 64 hexadecimal digits"),
+            ("\"g\"", "\"a g\"", "line 5, column 11: \"a g\" is no name of a gateway"),
+            ("= 2", "= 3", "the threshold is 3, with 2 keys"),
+            ("= 2", "= 0", "the threshold is 0"),
+            ("= 2", "= 65536", "65536"),
+            ("threshold = 2\n", "", "missing field `threshold`"),
+            ("= 2", "= 2\nkeep = \"x\"", "unknown field `keep`"),
+        ] {
+            let error = read(&right.replace(from, to)).expect_err("refused");
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

@@ -3,7 +3,8 @@
 use super::{PROGRAM, Trusted, built};
 use bundle::sign::{Signer, add_signature, sign};
 use bundle::{EngineVersion, SignedPolicy};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -63,7 +64,13 @@ fn signed(policy: &SignedPolicy, by: &[u8]) -> Vec<u8> {
 
 /// A gateway that begins with version 1, which lets port 7 pass alone.
 fn gateway(test: &str) -> Option<Trusted> {
-    let trusted = Trusted::with(test, &[], &trust(), |folder| {
+    gateway_with(test, &trust(), || {})
+}
+
+/// The same with this section in its file, and with what is to be made ready.
+fn gateway_with(test: &str, in_file: &str, ready: impl FnOnce()) -> Option<Trusted> {
+    let trusted = Trusted::with(test, &[], in_file, |folder| {
+        ready();
         let bundle = signed(&policy(folder, 1, false), &[0, 1]);
         fs::write(folder.join("first.bundle"), bundle).expect("written");
         let file = folder.join("gateway.toml");
@@ -240,4 +247,92 @@ fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes
     reload();
     trusted.hears(": policy version 6, signed by bert and anna");
     assert!(trusted.passes() > 0);
+}
+
+/// A file system in memory, as long as it is needed.
+struct SmallDisk<'a>(&'a Path);
+
+impl SmallDisk<'_> {
+    fn mounted(at: &Path) -> SmallDisk<'_> {
+        fs::create_dir(at).expect("a folder");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs"]).arg(at);
+        assert!(mount.status().expect("it runs").success());
+        SmallDisk(at)
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_policy_takes_over_nevertheless() {
+    let test = "a_full_disk_is_told_and_the_policy_takes_over_nevertheless";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk");
+    let mut disk = None;
+    let in_file = trust().replace("\"kept\"", &format!("\"{}\"", path.display()));
+    let Some(mut trusted) = gateway_with(test, &in_file, || disk = Some(SmallDisk::mounted(&path))) else {
+        return;
+    };
+    let filling = vec![0; 128 << 10];
+    assert!(fs::write(path.join("filling"), &filling).is_err(), "it is full");
+    let bundle = signed(&policy(trusted.folder.path(), 2, true), &[0, 1]);
+    let (well, said) = trusted.install(&bundle, &[]);
+    assert!(well && said.contains("it is not kept") && said.contains("No space left"), "{said}");
+    trusted.hears("ravelin-launch: version 2 is not on the disk: No space left");
+    assert!(trusted.passes() > 0, "it has taken over");
+    // As long as the gateway runs, nothing else comes back.
+    trusted.kill("ravelin-core");
+    trusted.hears(": policy version 2, which was kept");
+    assert!(trusted.passes() > 0);
+    // The old one is whole on the disk.
+    trusted.kill_all();
+    trusted.hears(": policy version 1, which was kept");
+    assert_eq!(trusted.passes(), 0);
+    fs::remove_file(path.join("filling")).expect("it is there");
+    trusted.installed(3, true, &[]);
+    trusted.hears("policy version 3 is kept");
+}
+
+#[test]
+fn a_control_that_shuts_its_socket_shuts_no_other() {
+    let test = "a_control_that_shuts_its_socket_shuts_no_other";
+    let Some(trusted) = gateway(test) else { return };
+    trusted.shown();
+    let control = pidfd_open(trusted.process("ravelin-control"), PidfdFlags::empty()).expect("it runs");
+    // It has its socket as its standard output.
+    let socket = pidfd_getfd(control, 1, PidfdGetfdFlags::empty()).expect("root may have it");
+    shutdown(&socket, Shutdown::Both).expect("so may whoever has it");
+    trusted.kill("ravelin-control");
+    trusted.hears("control was ended by signal 9");
+    assert_eq!(trusted.shown()["policy"]["version"], 1);
+}
+
+#[test]
+fn one_process_takes_no_file_that_asks_for_signatures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("filter.rav"), PROGRAM).expect("written");
+    let file = folder.path().join("gateway.toml");
+    let text = format!("program = \"filter.rav\"\n[[port]]\ninterface = \"lo\"\n{}", trust());
+    fs::write(&file, text).expect("written");
+    let serve = |more: &[&str]| {
+        let output = Command::new(built("ravelin")).arg("serve").arg(&file).args(more).output();
+        let output = output.expect("it runs");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
+        )
+    };
+    let (well, said) = serve(&[]);
+    assert!(!well && said.contains("`[trust]` needs `ravelin serve --trusted`"), "{said}");
+    let (well, said) = serve(&["--check"]);
+    assert!(!well && said.contains("byte 0 of the bundle"), "{said}");
+    let bundle = signed(&policy(folder.path(), 1, false), &[0, 1]);
+    fs::write(folder.path().join("filter.rav"), bundle).expect("written");
+    let (well, said) = serve(&["--check"]);
+    assert!(well && said.contains("accepted, signed by bert, anna"), "{said}");
 }
