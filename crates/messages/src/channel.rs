@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn an_end_that_does_not_read_holds_nobody_up_for_longer_than_was_said() {
-        let (mut one, other) = pair();
+        let (one, other) = pair();
         one.send_within(Duration::from_millis(20)).expect("a time");
         let mut again = one.again().expect("another handle");
         let long = CompileMessage::Refused("x".repeat(1 << 22));

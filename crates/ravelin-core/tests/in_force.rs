@@ -275,7 +275,7 @@ proptest! {
             let shown = in_force.shown(after(begin, time));
             prop_assert_eq!(shown.as_ref().map(|shown| shown.version), runs);
             prop_assert_eq!(shown.map(|shown| shown.unconfirmed.is_some()), runs.map(|_| waits.is_some()));
-            // What is shown is what runs; a core without a policy has begun, or has returned to its beginning.
+            // What is shown is what runs; a core without a policy is at its beginning.
             match runs {
                 Some(version) => prop_assert_eq!(notes.last(), format!("program {version}")),
                 None => prop_assert!(["", ravelin_core::boot::TEXT].contains(&notes.last().as_str())),
