@@ -26,7 +26,8 @@ mod role;
 pub use layer::{Layer, Missing, UnknownLayer};
 #[cfg(target_os = "linux")]
 pub use linux::{
-    Entered, ProcessEnd, SeparateChild, SeparateError, SeparateStart, enter, lock, probe, separate,
+    Entered, ProcessEnd, SeparateChild, SeparateError, SeparateStart, enter, enter_to_read, lock, probe,
+    separate,
 };
 pub use locked::Locked;
 #[cfg(not(target_os = "linux"))]

@@ -136,12 +136,13 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
-        let arguments = &["compile-for-core".as_ref(), settings.file.as_os_str()];
+        let mut arguments: Vec<&OsStr> = vec!["compile-for-core".as_ref(), settings.file.as_os_str()];
+        arguments.extend(do_without(settings));
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let program = &settings.ravelin;
         self.compile = None;
         self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?;
-        let start = Start { role: Role::Compile, program, arguments, descriptors };
+        let start = Start { role: Role::Compile, program, arguments: &arguments, descriptors };
         self.compile = Some(start.start(settings, events)?);
         Ok(())
     }
@@ -161,9 +162,7 @@ impl Core {
         ours.send_within(ANSWERED_WITHIN)?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT), (listener.as_fd(), STANDARD_OUTPUT)];
         let mut arguments: Vec<&OsStr> = vec!["control-for-core".as_ref()];
-        for layer in &settings.without {
-            arguments.extend([OsStr::new("--without"), OsStr::new(layer.name())]);
-        }
+        arguments.extend(do_without(settings));
         let program = &settings.ravelin;
         self.control = None;
         self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?;
@@ -258,6 +257,11 @@ impl Start<'_> {
         })?;
         Ok(started)
     }
+}
+
+/// The arguments that name the layers to do without.
+fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
+    settings.without.iter().flat_map(|layer| [OsStr::new("--without"), OsStr::new(layer.name())])
 }
 
 /// The port as a message describes it.

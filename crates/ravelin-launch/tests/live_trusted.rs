@@ -385,4 +385,18 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && words.contains(refused), "{port}: {words}");
     }
+    // Whoever compiles would not see it.
+    let other = tempfile::tempdir().expect("a folder");
+    let outside = other.path().join("filter.rav");
+    fs::write(&outside, PROGRAM).expect("written");
+    let table = format!(
+        "program = \"filter.rav\"\n[[port]]\ninterface = \"lo\"\n[[table]]\nname = \"t\"\nfrom = {outside:?}\n"
+    );
+    for text in [format!("program = {outside:?}\n[[port]]\ninterface = \"lo\"\n"), table] {
+        fs::write(&file, text).expect("written");
+        let mut command = Command::new(built("ravelin"));
+        let output = command.args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && words.contains("put the file there"), "{words}");
+    }
 }

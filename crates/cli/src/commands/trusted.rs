@@ -26,6 +26,9 @@ use std::{env, fs};
 pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(), Failure> {
     let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
     suits(config).map_err(finding)?;
+    // The process that reads it has another working directory.
+    let real = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
+    lies_together(&real, config).map_err(finding)?;
     let ravelin = env::current_exe().map_err(|error| finding(error.to_string()))?;
     let beside = |name: &str| -> Result<PathBuf, Failure> {
         let path = ravelin.with_file_name(name);
@@ -38,9 +41,7 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
     };
     let mut launch = Command::new(beside("ravelin-launch")?);
     launch.arg("--core").arg(beside("ravelin-core")?);
-    // The process that reads it has another working directory.
-    let file = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
-    launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(file);
+    launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(real);
     launch.arg("--control").arg(&config.control);
     launch.arg("--workers").arg(config.workers.count.to_string());
     for layer in without {
@@ -82,6 +83,23 @@ fn suits(config: &Config) -> Result<(), String> {
     }
 }
 
+/// Whether what the file names lies in its folder or below: the process that compiles sees nothing else.
+fn lies_together(file: &Path, config: &Config) -> Result<(), String> {
+    let Some(folder) = file.parent() else { return Ok(()) };
+    let named = [&config.program].into_iter().chain(config.tables.iter().map(|table| &table.file));
+    for path in named {
+        // What is missing is missed by whoever reads it.
+        if fs::canonicalize(path).is_ok_and(|real| !real.starts_with(folder)) {
+            return Err(format!(
+                "{} lies outside of {}: with `--trusted`, nothing else than this folder can be read: put the file there",
+                path.display(),
+                folder.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn add_port(launch: &mut Command, port: &WantedPort) {
     launch.arg("--port").arg(&port.interface);
     if port.kind == PortKind::Tap {
@@ -100,8 +118,18 @@ fn add_port(launch: &mut Command, port: &WantedPort) {
     }
 }
 
-/// Makes the program of a gateway's file, and gives it to the core by standard input.
-pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
+/// Makes the program of a gateway's file, and gives it to the core by standard input; confined, but for the
+/// layers in `without`. Of files it can read those in the folder of the gateway's file and below, and no
+/// other.
+pub(super) fn compile_for_core(file: &Path, without: &[Layer]) -> Result<(), Failure> {
+    let missing = |missing: Missing| Failure::Finding(missing.to_string());
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let entered = confinement::enter_to_read(folder, without).map_err(missing)?;
+    let failed = |error: io::Error| Failure::Finding(format!("the core: {error}"));
+    let mut core = standard_input().map_err(failed)?;
+    entered.lock().map_err(missing)?;
+    // The folder is the working directory now.
+    let file = Path::new(file.file_name().unwrap_or_default());
     let config = read(file);
     let program = config.map_err(|error| error.to_string()).and_then(|config| {
         if config.trust.is_some() {
@@ -119,8 +147,7 @@ pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
     // Whoever reads it need not be at a terminal.
     let refused = |text: String| CompileMessage::Refused(anstream::adapter::strip_str(&text).to_string());
     let compiled = program.unwrap_or_else(refused);
-    let sent = standard_input().and_then(|mut core| core.send(&compiled, &[]));
-    sent.map_err(|error| Failure::Finding(format!("the core: {error}")))
+    core.send(&compiled, &[]).map_err(failed)
 }
 
 /// Answers at the control socket that standard output is, by what the core at the other end of standard input

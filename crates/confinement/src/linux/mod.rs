@@ -3,6 +3,7 @@
 mod empty_root;
 mod enter;
 mod filter;
+mod folder_root;
 mod limits;
 mod namespaces;
 mod probe;
@@ -10,6 +11,6 @@ mod rights;
 mod separate;
 mod sys;
 
-pub use enter::{Entered, enter, lock};
+pub use enter::{Entered, enter, enter_to_read, lock};
 pub use probe::probe;
 pub use separate::{ProcessEnd, SeparateChild, SeparateError, SeparateStart, separate};
