@@ -14,7 +14,7 @@
 //! one.
 
 use crate::activation::{Activation, ActivationError, Active};
-use bundle::{Accepted, BundleRefusal, EngineVersion, Trust, TrustError, TrustedKey};
+use bundle::{Accepted, BundleRefusal, EngineVersion, TableRight, Trust, TrustError, TrustedKey};
 use messages::control::{ShownPolicy, ShownSigner, Unconfirmed};
 use messages::launch::{Because, Kept, KeptPolicy, TrustTerms};
 use messages::limits::LONGEST_TO_CONFIRM;
@@ -54,16 +54,16 @@ pub enum InstallError {
 
 /// Runs programs.
 pub trait Runs {
-    /// Has the program of this text take over.
+    /// Has the program of this text take over, with these rights of `control`.
     ///
     /// # Errors
     /// It does not; what ran before goes on.
-    fn run(&self, text: &str) -> Result<Active, ActivationError>;
+    fn run(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError>;
 }
 
 impl Runs for Activation {
-    fn run(&self, text: &str) -> Result<Active, ActivationError> {
-        self.activate(text)
+    fn run(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
+        self.activate(text, rights)
     }
 }
 
@@ -138,7 +138,7 @@ impl InForce {
         self.newest = self.newest.max(kept.newest);
         let Some(KeptPolicy { version, bundle }) = kept.policy else { return Ok(None) };
         let accepted = self.trust.accept_kept(&bundle, version, self.engine)?;
-        let active = runs.run(&accepted.policy.program)?;
+        let active = runs.run(&accepted.policy.program, &accepted.policy.rights)?;
         self.newest = self.newest.max(version);
         self.confirmed = Some(self.policy(accepted, bundle));
         Ok(Some(TakenOver { active, because: Because::Kept { version }, keep: None }))
@@ -159,7 +159,7 @@ impl InForce {
             return Err(InstallError::TimeToConfirm(seconds));
         }
         let accepted = self.trust.accept(&bundle, now.unix, self.newest, self.engine)?;
-        let active = runs.run(&accepted.policy.program)?;
+        let active = runs.run(&accepted.policy.program, &accepted.policy.rights)?;
         let (version, signed_by) = (accepted.policy.version, accepted.signed_by.clone());
         let policy = self.policy(accepted, bundle);
         self.newest = version;
@@ -218,9 +218,9 @@ impl InForce {
         let active = match &self.confirmed {
             Some(before) => {
                 let accepted = self.trust.accept_kept(&before.bundle, before.version, self.engine)?;
-                runs.run(&accepted.policy.program)?
+                runs.run(&accepted.policy.program, &accepted.policy.rights)?
             }
-            None => runs.run(crate::boot::TEXT)?,
+            None => runs.run(crate::boot::TEXT, &[])?,
         };
         let before = self.confirmed.as_ref().map(|policy| policy.version);
         let because = Because::Unconfirmed { version: waiting.policy.version, before };

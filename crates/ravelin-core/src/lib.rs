@@ -18,6 +18,7 @@ mod answers;
 pub mod boot;
 mod in_force;
 mod policies;
+pub mod rights;
 mod run;
 mod supply;
 

@@ -62,7 +62,7 @@ impl Policies {
     pub(crate) fn take_compiled(&self, message: CompileMessage) {
         let taken = match (message, self.hold()) {
             (CompileMessage::Program(text), None) => {
-                self.activation.activate(&text).map(handed_in).map_err(Into::into)
+                self.activation.activate(&text, &[]).map(handed_in).map_err(Into::into)
             }
             (CompileMessage::Program(_), Some(_)) => Err(InstallError::Unsigned),
             (CompileMessage::Bundle(bundle), Some(mut in_force)) => {

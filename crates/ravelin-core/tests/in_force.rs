@@ -1,7 +1,7 @@
 //! Which policy is in force, by clocks that the test sets.
 
 use bundle::sign::{Signer, add_signature, sign};
-use bundle::{BundleRefusal, EngineVersion, SignedPolicy};
+use bundle::{BundleRefusal, EngineVersion, SignedPolicy, TableRight};
 use messages::launch::{Because, Kept, TrustTerms};
 use messages::limits::LONGEST_TO_CONFIRM;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ const VALID: u64 = 1_000;
 struct Notes(RefCell<Vec<String>>);
 
 impl Runs for Notes {
-    fn run(&self, text: &str) -> Result<Active, ActivationError> {
+    fn run(&self, text: &str, _: &[TableRight]) -> Result<Active, ActivationError> {
         if text == "refused" {
             return Err(ActivationError::Ended);
         }

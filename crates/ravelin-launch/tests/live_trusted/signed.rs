@@ -2,13 +2,16 @@
 
 use super::{PROGRAM, Trusted, built};
 use bundle::sign::{Signer, add_signature, sign};
-use bundle::{EngineVersion, SignedPolicy};
+use bundle::{EngineVersion, SignedPolicy, TableRight};
+use messages::Channel;
+use messages::control::ControlQuestion;
+use messages::limits::AFTER_CHANGE;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const NAMES: [&str; 3] = ["anna", "bert", "cleo"];
 
@@ -207,6 +210,12 @@ fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes
     let second = SystemTime::now().duration_since(UNIX_EPOCH).expect("later").as_secs();
     let good = policy(folder, 6, true);
     let both = |policy: &SignedPolicy| signed(policy, &[0, 1]);
+    let right = TableRight {
+        table: "routes".to_owned(),
+        prefixes: Vec::new(),
+        most_entries: 1,
+        changes_per_second: 1,
+    };
     let mut changed = both(&good);
     let at = changed.len() / 2;
     changed[at] ^= 1;
@@ -220,12 +229,16 @@ fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes
         ("is valid from", both(&SignedPolicy { not_before: second + 3600, ..good.clone() })),
         ("the signature of", changed),
         ("byte 0 of the bundle", good.program.clone().into_bytes()),
+        ("a right for the table `routes`", both(&SignedPolicy { rights: vec![right], ..good.clone() })),
         ("cannot be read", both(&SignedPolicy { program: "program".to_owned(), ..good.clone() })),
     ];
+    let (begun, count) = (Instant::now(), cases.len() as u32);
     for (why, bundle) in cases {
         let said = trusted.refused(&bundle);
         assert!(said.contains(why), "{why}: {said}");
     }
+    // Nobody has the core compute signatures without a pause.
+    assert!(begun.elapsed() >= AFTER_CHANGE * (count - 1));
     assert_eq!(trusted.passes(), 0);
 
     // `compile` may hand in a bundle, but none that is replayed, and no program by itself, whatever it reads.
@@ -310,6 +323,26 @@ fn a_control_that_shuts_its_socket_shuts_no_other() {
     trusted.kill("ravelin-control");
     trusted.hears("control was ended by signal 9");
     assert_eq!(trusted.shown()["policy"]["version"], 1);
+}
+
+#[test]
+fn a_control_that_reads_no_answer_holds_nobody_up() {
+    let test = "a_control_that_reads_no_answer_holds_nobody_up";
+    let Some(trusted) = gateway(test) else { return };
+    trusted.shown();
+    let number = trusted.process("ravelin-control");
+    kill_process(number, Signal::STOP).expect("it runs");
+    let control = pidfd_open(number, PidfdFlags::empty()).expect("it is there");
+    // It asks by its standard input.
+    let channel = pidfd_getfd(control, 0, PidfdGetfdFlags::empty()).expect("root may have it");
+    let mut core = Channel::of(channel);
+    core.send_within(Duration::from_millis(100)).expect("a time");
+    // Until neither questions nor answers have room.
+    while core.send(&ControlQuestion::Show, &[]).is_ok() {}
+    trusted.hears("control does not take its answer");
+    kill_process(number, Signal::KILL).expect("it is there");
+    trusted.installed(2, true, &[]);
+    assert!(trusted.passes() > 0);
 }
 
 #[test]
