@@ -132,3 +132,25 @@ fn ask(core: &Mutex<Channel>, question: &ControlQuestion) -> Result<CoreAnswer, 
     }
     answered
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_asked_for_if_it_is_not_too_long() {
+        let (ours, _theirs) = Channel::pair().expect("a pair");
+        let core = Mutex::new(ours);
+        let asked = |bytes| {
+            let wish = InstallWish { bytes, confirm_within: None };
+            answer(&core, &Asked::Install(wish))
+        };
+        assert!(matches!(asked(LONGEST_BUNDLE as u64), ControlAnswer::Send(true)));
+        for bytes in [LONGEST_BUNDLE as u64 + 1, u64::MAX] {
+            let ControlAnswer::Error(why) = asked(bytes) else { panic!("{bytes} bytes are asked for") };
+            assert!(why.contains("67108864 are taken"), "{why}");
+        }
+        let hash = "no digits".to_owned();
+        assert!(matches!(answer(&core, &Asked::Confirm { hash }), ControlAnswer::Error(_)));
+    }
+}

@@ -62,6 +62,8 @@ impl<'a> Answering<'a> {
     }
 
     fn answer(&mut self, question: ControlQuestion) -> CoreAnswer {
+        // What was kept of earlier changes, which nobody waits for any more.
+        while self.has_kept.try_recv().is_ok() {}
         let taken = match question {
             ControlQuestion::Show => return self.shown(),
             ControlQuestion::Install { bundle, confirm_within } => {

@@ -17,8 +17,11 @@ use crate::activation::{Activation, ActivationError, Active};
 use bundle::{Accepted, BundleRefusal, EngineVersion, TableRight, Trust, TrustError, TrustedKey};
 use messages::control::{ShownPolicy, ShownSigner, Unconfirmed};
 use messages::launch::{Because, Kept, KeptPolicy, TrustTerms};
-use messages::limits::LONGEST_TO_CONFIRM;
+use messages::limits::{LONGEST_BUNDLE, LONGEST_TO_CONFIRM};
 use std::time::{Duration, Instant};
+
+// Whatever may be signed can be handed in.
+const _: () = assert!(bundle::limits::BUNDLE_BYTES == LONGEST_BUNDLE);
 
 /// Why a policy does not take over, or is not confirmed. What ran before goes on.
 #[derive(Debug, thiserror::Error)]

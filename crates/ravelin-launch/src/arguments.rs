@@ -69,7 +69,7 @@ impl Settings {
                 Arg::Long("threshold") => threshold = Some(parser.value()?.parse()?),
                 Arg::Long("keep-in") => keep_in = Some(parser.value()?.into()),
                 Arg::Long("key") => keys.push(parser.value()?.parse_with(|text| {
-                    let (name, digits) = text.split_once('=').ok_or("it must be `NAME=DIGITS`")?;
+                    let (name, digits) = text.rsplit_once('=').ok_or("it must be `NAME=DIGITS`")?;
                     Ok::<_, &str>((name.to_owned(), digits.to_owned()))
                 })?),
                 Arg::Long("port") => ports.push(WantedPort::plain(&parser.value()?.string()?)),
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn keys_are_passed_on_as_they_are() {
-        let text = format!("{PATHS} --gateway g --threshold 2 --keep-in /k --key a=00 --key b=x=y");
+        let text = format!("{PATHS} --gateway g --threshold 2 --keep-in /k --key a=00 --key b=x=11");
         let trust = parse(&text).expect("understood").trust.expect("there is one");
-        let keys = vec![("a".to_owned(), "00".to_owned()), ("b".to_owned(), "x=y".to_owned())];
+        let keys = vec![("a".to_owned(), "00".to_owned()), ("b=x".to_owned(), "11".to_owned())];
         let terms = TrustTerms { gateway: "g".to_owned(), threshold: 2, keys };
         assert_eq!(trust, Trusting { terms, keep_in: "/k".into() });
     }

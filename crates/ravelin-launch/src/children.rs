@@ -3,6 +3,7 @@
 use crate::arguments::Settings;
 use crate::error_output::pass_on;
 use crate::kept::Store;
+use crate::reported::Reported;
 use crate::said::say;
 use crate::supervision::{Event, LaunchError, Port};
 use confinement::{Role, SeparateStart, separate};
@@ -195,14 +196,14 @@ impl Core {
 /// the other with a pause: a core that was taken over makes nothing grow by it, and wears no disk out.
 fn hear_reports(mut core: Channel, number: u64, store: Option<&SharedStore>, events: &SyncSender<Event>) {
     while let Ok(Some(report)) = core.receive_alone::<CoreReport>(LONGEST_BUNDLE_MESSAGE) {
-        let event = match (report, store) {
-            (CoreReport::Keep(kept), Some(store)) => {
+        let event = match (Reported::of(report), store) {
+            (Ok(reported), _) => Event::Report(number, reported),
+            (Err(kept), Some(store)) => {
                 let (newest, is_policy) = (kept.newest, kept.policy.is_some());
                 let failed = locked(store).keep(kept).err().map(|error| error.to_string());
                 Event::Kept(number, HasKept { newest, is_policy, failed })
             }
-            (CoreReport::Keep(_), None) => continue,
-            (report, _) => Event::Report(number, report),
+            (Err(_), None) => continue,
         };
         let pauses = matches!(event, Event::Kept(..));
         if events.send(event).is_err() {

@@ -18,6 +18,8 @@ mod error_output;
 #[cfg(target_os = "linux")]
 mod kept;
 #[cfg(target_os = "linux")]
+mod reported;
+#[cfg(target_os = "linux")]
 mod said;
 #[cfg(target_os = "linux")]
 mod supervision;

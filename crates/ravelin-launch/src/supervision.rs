@@ -17,9 +17,9 @@
 use crate::arguments::Settings;
 use crate::children::{Core, HasKept, SharedStore};
 use crate::kept::{FolderError, Store};
-use crate::said::{say, told};
+use crate::reported::{Reported, What};
+use crate::said::say;
 use confinement::{ProcessEnd, Role, SeparateError};
-use messages::launch::{Because, CoreReport};
 use messages::listening::{Listening, listen};
 use ports::live::handed_over::OpenedPort;
 use ports::live::{AttachError, WantedPort};
@@ -88,7 +88,7 @@ pub(crate) enum Event {
     /// The process of this number has ended.
     Ended(Role, i32, io::Result<ProcessEnd>),
     /// The core of this number reports.
-    Report(u64, CoreReport),
+    Report(u64, Reported),
     /// Something was kept, or not, that the core of this number reported.
     Kept(u64, HasKept),
     /// A signal came.
@@ -285,7 +285,7 @@ impl Supervisor<'_> {
         let HasKept { newest, is_policy, failed } = &kept;
         match failed {
             Some(why) => say(&format!(
-                "ravelin-launch: version {newest} is not on the disk: {why}; if the gateway ends, the policy before it comes back"
+                "ravelin-launch: version {newest} is not on the disk: {why}; with an end of the gateway it is forgotten"
             )),
             None if *is_policy => say(&format!("ravelin-launch: policy version {newest} is kept")),
             None => {}
@@ -297,22 +297,22 @@ impl Supervisor<'_> {
     }
 
     /// A core reports.
-    fn heard(&mut self, number: u64, report: &CoreReport) {
+    fn heard(&mut self, number: u64, reported: &Reported) {
         if !self.core.as_ref().is_some_and(|core| core.is(number)) {
             return;
         }
-        match report {
+        match reported.what {
             // A core that was taken over may say it again and again.
-            CoreReport::Locked { .. } if self.locked => return,
-            CoreReport::Locked { .. } => {
+            What::Locked if self.locked => return,
+            What::Locked => {
                 self.locked = true;
                 let now = Some(Instant::now());
                 (self.compile_restart.at, self.control_restart.at) = (now, now);
             }
-            CoreReport::Activated { .. } => self.active = true,
-            CoreReport::Refused { .. } | CoreReport::Keep(_) => {}
+            What::Activated => self.active = true,
+            What::Refused => {}
         }
-        tell(report);
+        say(&reported.line);
     }
 
     /// A process has ended.
@@ -355,46 +355,6 @@ impl Supervisor<'_> {
                 port.handed_over = true;
                 say(&format!("ravelin-launch: port {number}: {name} is there again"));
             }
-        }
-    }
-}
-
-/// Says what the core reports.
-fn tell(report: &CoreReport) {
-    match report {
-        CoreReport::Locked { layers } if layers.is_empty() => {
-            say("core: runs, and drops every packet until a policy is there");
-        }
-        CoreReport::Locked { layers } => {
-            let layers = told(&layers.join(", "));
-            say(&format!("core: locked in by {layers}; it drops every packet until a policy is there"));
-        }
-        CoreReport::Activated { hash, number, because } => {
-            let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            say(&format!("core: program {number} runs, sha256 {hash}{}", told(&why(because))));
-        }
-        CoreReport::Keep(_) => {}
-        CoreReport::Refused { why } => say(&format!("core: what ran goes on: {}", told(why))),
-    }
-}
-
-/// Why a program took over, behind what is said of it.
-fn why(because: &Because) -> String {
-    match because {
-        Because::HandedIn => String::new(),
-        Because::Accepted { version, signed_by, confirm_within } => {
-            let confirm = confirm_within
-                .map_or(String::new(), |seconds| format!("; it has to be confirmed within {seconds} s"));
-            format!(": policy version {version}, signed by {}{confirm}", signed_by.join(" and "))
-        }
-        Because::Kept { version } => format!(": policy version {version}, which was kept"),
-        Because::Unconfirmed { version, before: Some(before) } => {
-            format!(": policy version {before}, since version {version} was not confirmed")
-        }
-        Because::Unconfirmed { version, before: None } => {
-            format!(
-                ": every packet is dropped, since version {version} was not confirmed and there is none before it"
-            )
         }
     }
 }

@@ -75,12 +75,32 @@ fn suits(config: &Config) -> Result<(), String> {
         can_be_handed_over(port)
             .map_err(|what| format!("port {} cannot be had with `--trusted` yet: {what}", port.name()))?;
     }
+    if config.trust.is_some() {
+        suits_signed(config)?;
+    }
     match asked.iter().find(|(is_asked, _)| *is_asked) {
         Some((_, what)) => Err(format!(
             "{what} cannot be had with `--trusted` yet: remove them from the file, or leave `--trusted` out"
         )),
         None => Ok(()),
     }
+}
+
+/// Whether the file leaves to a signed policy what only that can say.
+fn suits_signed(config: &Config) -> Result<(), String> {
+    if !config.tables.is_empty() || !config.settings.values.is_empty() {
+        return Err(
+            "`[[table]]` and `[set]` mean nothing with `[trust]`: a signed policy brings its entries and values along"
+                .to_owned(),
+        );
+    }
+    if config.workers.count > 1 && !config.workers.own_state {
+        return Err(format!(
+            "with {} workers and `[trust]`, what a policy remembers may be apart for each of them: write `state = \"per-worker\"` if policies may, or `workers = 1`",
+            config.workers.count
+        ));
+    }
+    Ok(())
 }
 
 /// Whether what the file names lies in its folder or below: the process that compiles sees nothing else.

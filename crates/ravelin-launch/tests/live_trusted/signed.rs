@@ -326,6 +326,33 @@ fn a_control_that_shuts_its_socket_shuts_no_other() {
 }
 
 #[test]
+fn a_policy_that_cannot_return_in_place_returns_by_another_core() {
+    let test = "a_policy_that_cannot_return_in_place_returns_by_another_core";
+    let Some(trusted) = gateway(test) else { return };
+    let folder = trusted.folder.path();
+    let core = trusted.process("ravelin-core");
+    let with = |version, table: &str| {
+        let program = ir(folder, &PROGRAM.replace("reason closed", &format!("{table}\nreason closed")));
+        signed(&SignedPolicy { program, ..policy(folder, version, false) }, &[0, 1])
+    };
+    let table = |column: &str| format!("table seen: exact(a: {column}) -> {{ known }} {{ capacity 8 }}");
+    let install = |bundle: &[u8], within: &[&str]| {
+        let (well, said) = trusted.install(bundle, within);
+        assert!(well, "{said}");
+    };
+    install(&with(2, &table("ip4")), &[]);
+    // What it remembers is given up, so that another one may remember something else under the name.
+    install(&with(3, ""), &["--confirm-within", "600s"]);
+    install(&with(4, &table("u16")), &["--confirm-within", "2s"]);
+    assert_eq!(trusted.process("ravelin-core"), core);
+    trusted.hears("core: ravelin-core: the policy before the unconfirmed one does not take over: ");
+    trusted.hears("core ended with 1");
+    trusted.hears(": policy version 2, which was kept");
+    assert_eq!(trusted.passes(), 0);
+    assert_ne!(trusted.process("ravelin-core"), core);
+}
+
+#[test]
 fn a_control_that_reads_no_answer_holds_nobody_up() {
     let test = "a_control_that_reads_no_answer_holds_nobody_up";
     let Some(trusted) = gateway(test) else { return };
@@ -346,12 +373,11 @@ fn a_control_that_reads_no_answer_holds_nobody_up() {
 }
 
 #[test]
-fn one_process_takes_no_file_that_asks_for_signatures() {
+fn a_file_that_asks_for_signatures_is_refused_where_they_would_mean_less() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("filter.rav"), PROGRAM).expect("written");
     let file = folder.path().join("gateway.toml");
     let text = format!("program = \"filter.rav\"\n[[port]]\ninterface = \"lo\"\n{}", trust());
-    fs::write(&file, text).expect("written");
     let serve = |more: &[&str]| {
         let output = Command::new(built("ravelin")).arg("serve").arg(&file).args(more).output();
         let output = output.expect("it runs");
@@ -360,6 +386,18 @@ fn one_process_takes_no_file_that_asks_for_signatures() {
             String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
         )
     };
+    for (more, refused) in [
+        ("[[table]]\nname = \"t\"\nfrom = \"filter.rav\"\n", "mean nothing with `[trust]`"),
+        ("[set]\nLIMIT = 5\n", "mean nothing with `[trust]`"),
+    ] {
+        fs::write(&file, format!("{text}{more}")).expect("written");
+        let (well, said) = serve(&["--trusted"]);
+        assert!(!well && said.contains(refused), "{said}");
+    }
+    fs::write(&file, format!("workers = 2\n{text}")).expect("written");
+    let (well, said) = serve(&["--trusted"]);
+    assert!(!well && said.contains("write `state = \"per-worker\"` if policies may"), "{said}");
+    fs::write(&file, &text).expect("written");
     let (well, said) = serve(&[]);
     assert!(!well && said.contains("`[trust]` needs `ravelin serve --trusted`"), "{said}");
     let (well, said) = serve(&["--check"]);
