@@ -55,4 +55,4 @@ pub use envelope::CONTEXT;
 pub use policy::{EngineVersion, SignedPolicy};
 pub use refusal::{BundleRefusal, TrustError};
 pub use rights::{KeyPrefix, TableRight};
-pub use trust::{Accepted, Trust, TrustedKey};
+pub use trust::{Accepted, Trust, TrustedKey, bytes_of_digits};

@@ -22,6 +22,23 @@ pub struct EngineVersion {
     pub patch: u32,
 }
 
+impl EngineVersion {
+    /// That of the engine that this is built with.
+    pub const OWN: Self = Self {
+        major: number(env!("CARGO_PKG_VERSION_MAJOR")),
+        minor: number(env!("CARGO_PKG_VERSION_MINOR")),
+        patch: number(env!("CARGO_PKG_VERSION_PATCH")),
+    };
+}
+
+/// A number of a version, while this is built.
+const fn number(digits: &str) -> u32 {
+    match u32::from_str_radix(digits, 10) {
+        Ok(number) => number,
+        Err(_) => panic!("a version has three numbers"),
+    }
+}
+
 impl fmt::Display for EngineVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.patch)

@@ -102,6 +102,17 @@ pub enum BundleRefusal {
         /// The newest one that was accepted.
         newest: u64,
     },
+    /// Kept as one of another version.
+    #[error(
+        "the bundle has version {found}, and was kept as version {kept}: what was kept is damaged or was \
+         changed: install a newer policy"
+    )]
+    OtherVersion {
+        /// Its version.
+        found: u64,
+        /// The version under which it was kept.
+        kept: u64,
+    },
     /// Its time has not begun.
     #[error(
         "the bundle is valid from second {not_before} after 1970 on, and it is second {now}: wait, or set the \

@@ -35,6 +35,27 @@ pub struct Accepted {
     pub signed_by: Vec<String>,
 }
 
+impl TrustedKey {
+    /// A key from its 64 hexadecimal digits; `None` if these are no digits, or not as many.
+    #[must_use]
+    pub fn from_digits(name: &str, digits: &str) -> Option<Self> {
+        Some(Self { name: name.to_owned(), key: bytes_of_digits(digits)? })
+    }
+}
+
+/// 32 bytes, such as a key or a hash, from 64 hexadecimal digits.
+#[must_use]
+pub fn bytes_of_digits(digits: &str) -> Option<[u8; 32]> {
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
 impl Trust {
     /// Trust in policies for `gateway` that at least `threshold` of `keys` have signed.
     ///
@@ -83,12 +104,8 @@ impl Trust {
         newest_version: u64,
         engine: EngineVersion,
     ) -> Result<Accepted, BundleRefusal> {
-        let envelope = Envelope::read(bundle)?;
-        let signed_by = self.check_signatures(&envelope)?;
-        let policy = SignedPolicy::read(envelope.payload, envelope.payload_start)?;
-        if policy.gateway != self.gateway {
-            return Err(BundleRefusal::OtherGateway { found: policy.gateway, own: self.gateway.clone() });
-        }
+        let accepted = self.signed_for_this_gateway(bundle)?;
+        let policy = &accepted.policy;
         if policy.version <= newest_version {
             return Err(BundleRefusal::OldVersion { found: policy.version, newest: newest_version });
         }
@@ -98,8 +115,36 @@ impl Trust {
         if now >= policy.expiry {
             return Err(BundleRefusal::Expired { expiry: policy.expiry, now });
         }
-        if engine < policy.engine {
-            return Err(BundleRefusal::OldEngine { needed: policy.engine, own: engine });
+        runs_on(policy, engine)?;
+        Ok(accepted)
+    }
+
+    /// Judges a bundle that this gateway has accepted before and kept since, as one of this version: all that
+    /// [`accept`](Trust::accept) asks but the time, and whether there was a newer one.
+    ///
+    /// # Errors
+    /// As with [`accept`](Trust::accept); or it is of another version.
+    pub fn accept_kept(
+        &self,
+        bundle: &[u8],
+        version: u64,
+        engine: EngineVersion,
+    ) -> Result<Accepted, BundleRefusal> {
+        let accepted = self.signed_for_this_gateway(bundle)?;
+        if accepted.policy.version != version {
+            return Err(BundleRefusal::OtherVersion { found: accepted.policy.version, kept: version });
+        }
+        runs_on(&accepted.policy, engine)?;
+        Ok(accepted)
+    }
+
+    /// The policy of a bundle that enough administrators signed for this gateway.
+    fn signed_for_this_gateway(&self, bundle: &[u8]) -> Result<Accepted, BundleRefusal> {
+        let envelope = Envelope::read(bundle)?;
+        let signed_by = self.check_signatures(&envelope)?;
+        let policy = SignedPolicy::read(envelope.payload, envelope.payload_start)?;
+        if policy.gateway != self.gateway {
+            return Err(BundleRefusal::OtherGateway { found: policy.gateway, own: self.gateway.clone() });
         }
         let mut hash = [0; 32];
         hash.copy_from_slice(digest(&SHA256, envelope.payload).as_ref());
@@ -127,6 +172,14 @@ impl Trust {
         }
         Ok(signers.into_iter().map(|signer| signer.name.clone()).collect())
     }
+}
+
+/// Whether the engine is new enough for a policy.
+fn runs_on(policy: &SignedPolicy, engine: EngineVersion) -> Result<(), BundleRefusal> {
+    if engine < policy.engine {
+        return Err(BundleRefusal::OldEngine { needed: policy.engine, own: engine });
+    }
+    Ok(())
 }
 
 /// The y coordinates of the points of small order on Curve25519 in their Edwards form, in all encodings of

@@ -115,6 +115,9 @@ pub(crate) enum Command {
     CompileForCore {
         /// The file that describes the gateway
         file: PathBuf,
+        /// The layers of confinement to do without
+        #[arg(long)]
+        without: Vec<confinement::Layer>,
     },
     /// Answer at a control socket for a confined core; `ravelin-launch` runs it
     #[command(hide = true)]

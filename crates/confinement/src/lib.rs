@@ -28,7 +28,7 @@ mod role;
 
 pub use layer::{Layer, Missing, UnknownLayer};
 #[cfg(target_os = "linux")]
-pub use linux::{Entered, enter, lock};
+pub use linux::{Entered, enter, enter_to_read, lock};
 #[cfg(all(feature = "start", target_os = "linux"))]
 pub use linux::{ProcessEnd, SeparateChild, SeparateError, SeparateStart, probe, separate};
 pub use locked::Locked;

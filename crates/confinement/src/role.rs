@@ -51,7 +51,8 @@ impl Role {
         match self {
             // Ports that come again: three for each of 64 workers at a time, and channels.
             Self::Core => 256,
-            Self::Compile => 0,
+            // The files that it reads, one after the other.
+            Self::Compile => 32,
             Self::Control => 512,
         }
     }
@@ -61,7 +62,8 @@ impl Role {
     #[cfg(target_os = "linux")]
     pub(crate) fn most_threads(self) -> u64 {
         match self {
-            Self::Core | Self::Compile => 0,
+            Self::Core => 0,
+            Self::Compile => 16,
             Self::Control => 256,
         }
     }

@@ -4,7 +4,7 @@ use engine::figures::by_reason;
 use engine::live::Remote;
 use engine::live::look::Counted;
 use engine::program_hash;
-use messages::control::Shown;
+use messages::control::{Shown, ShownPolicy};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,6 +27,39 @@ pub struct ActiveView {
     pub dropped: BTreeMap<String, u64>,
     /// Packets punted, by reason.
     pub punted: BTreeMap<String, u64>,
+    /// The signed policy that it is of, if it is of one.
+    pub policy: Option<SignedView>,
+}
+
+/// A signed policy that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedView {
+    /// Its version.
+    pub version: u64,
+    /// SHA-256 of the payload of its bundle, in hexadecimal.
+    pub hash: String,
+    /// The names of the keys that signed it, and the public keys in hexadecimal.
+    pub signed_by: BTreeMap<String, String>,
+    /// Whether it needs no confirmation any more.
+    pub confirmed: bool,
+    /// How many seconds are left to confirm it.
+    pub seconds_left: Option<u32>,
+    /// The version that takes over if it is not confirmed; every packet is dropped if there is none.
+    pub before: Option<u64>,
+}
+
+impl From<ShownPolicy> for SignedView {
+    fn from(shown: ShownPolicy) -> SignedView {
+        let signed_by = shown.signed_by.into_iter().map(|signer| (signer.name, signer.key));
+        SignedView {
+            version: shown.version,
+            hash: hexadecimal(&shown.hash),
+            signed_by: signed_by.collect(),
+            confirmed: shown.unconfirmed.is_none(),
+            seconds_left: shown.unconfirmed.as_ref().map(|unconfirmed| unconfirmed.seconds_left),
+            before: shown.unconfirmed.and_then(|unconfirmed| unconfirmed.before),
+        }
+    }
 }
 
 impl From<Shown> for ActiveView {
@@ -40,6 +73,7 @@ impl From<Shown> for ActiveView {
             forwarded: shown.forwarded,
             dropped: shown.dropped,
             punted: shown.punted,
+            policy: shown.policy.map(SignedView::from),
         }
     }
 }
@@ -57,6 +91,7 @@ pub(crate) fn active(remote: &Remote) -> Option<ActiveView> {
         forwarded: ledger.forwarded().packets,
         dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
         punted: by_reason(program, |reason| ledger.punted(reason).packets),
+        policy: None,
     })
 }
 

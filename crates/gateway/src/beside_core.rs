@@ -1,16 +1,16 @@
 //! The control plane beside a confined core: it answers at the control socket by what the core tells it, and
 //! has no way to the packets.
 
-use crate::active::ActiveView;
+use crate::active::{ActiveView, SignedView};
 use crate::clients::{Attending, Clients};
-use crate::control::{self, Asked, ControlAnswer};
+use crate::control::{self, Asked, ControlAnswer, Conversation, InstallWish};
 use messages::control::{ControlQuestion, CoreAnswer};
-use messages::limits::LONGEST_PROGRAM;
+use messages::limits::{LONGEST_BUNDLE, LONGEST_MESSAGE};
 use messages::{Channel, ChannelError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use std::io;
-use std::os::unix::net::UnixListener;
+use std::io::{self, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -22,11 +22,17 @@ use std::thread;
 pub fn serve(listener: &UnixListener, core: Channel, gone: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let clients = Arc::new(Clients::new(Arc::default()));
     watch_end(&core, gone)?;
-    let core = Mutex::new(core);
+    let (core, handing_in) = (Mutex::new(core), Mutex::new(()));
     let answer: Arc<Attending> = Arc::new(move |visit, stream| {
         let turn = |silent| visit.turn(silent);
         // A client may disconnect at any time.
-        let _ = control::converse(stream, &turn, &mut |asked, _| answer(&core, &asked));
+        let ended = control::converse(stream, &turn, &mut |asked, _| answer(&core, &asked));
+        if let Ok(Conversation::Install(wish, reader)) = ended {
+            // One at a time: a bundle may be long.
+            let _only = handing_in.lock().unwrap_or_else(PoisonError::into_inner);
+            let said = install(&core, &wish, stream, reader);
+            let _ = control::say(stream, &said);
+        }
     });
     clients.attend(listener, &answer);
     Ok(())
@@ -44,13 +50,66 @@ fn watch_end(core: &Channel, gone: impl FnOnce() + Send + 'static) -> io::Result
     Ok(())
 }
 
+/// Reads a bundle, into which nobody looks here, and hands it to the core.
+fn install(
+    core: &Mutex<Channel>,
+    wish: &InstallWish,
+    stream: &UnixStream,
+    mut reader: BufReader<&UnixStream>,
+) -> ControlAnswer {
+    match control::bytes_behind(stream, &mut reader, wish.bytes) {
+        Ok(bundle) => {
+            let confirm_within = wish.confirm_within;
+            runs(ask(core, &ControlQuestion::Install { bundle, confirm_within }))
+        }
+        Err(error) => ControlAnswer::Error(format!("the bundle did not come whole: {error}")),
+    }
+}
+
+/// What became of a policy that was handed in or confirmed.
+fn runs(answer: Result<CoreAnswer, ChannelError>) -> ControlAnswer {
+    let (policy, not_kept) = match answer {
+        Ok(CoreAnswer::Runs { policy, not_kept }) => (SignedView::from(policy), not_kept),
+        Ok(CoreAnswer::Refused(why)) => return ControlAnswer::Error(why),
+        Ok(CoreAnswer::Shown(_)) => {
+            return ControlAnswer::Error("the core answers something else".to_owned());
+        }
+        Err(error) => return ControlAnswer::Error(format!("the core: {error}")),
+    };
+    let names: Vec<&str> = policy.signed_by.keys().map(String::as_str).collect();
+    let mut text = format!("version {} runs, signed by {}", policy.version, names.join(" and "));
+    if let Some(seconds) = policy.seconds_left {
+        let before = policy.before.map_or("every packet is dropped".to_owned(), |version| {
+            format!("version {version} takes over again")
+        });
+        text += &format!(
+            "; {before} in {seconds} s, unless `ravelin bundle confirm {}` is said before",
+            policy.hash
+        );
+    }
+    if let Some(why) = not_kept {
+        text += &format!("; it is not kept, and will not be there after an end of the gateway: {why}");
+    }
+    ControlAnswer::Done(text)
+}
+
 /// Answers a question.
 fn answer(core: &Mutex<Channel>, asked: &Asked) -> ControlAnswer {
     match asked {
         Asked::Active => match ask(core, &ControlQuestion::Show) {
             Ok(CoreAnswer::Shown(shown)) => ControlAnswer::Active(Box::new(ActiveView::from(shown))),
             Ok(CoreAnswer::Refused(why)) => ControlAnswer::Error(why),
+            Ok(CoreAnswer::Runs { .. }) => ControlAnswer::Error("the core answers something else".to_owned()),
             Err(error) => ControlAnswer::Error(format!("the core: {error}")),
+        },
+        Asked::Install(wish) if wish.bytes > LONGEST_BUNDLE as u64 => ControlAnswer::Error(format!(
+            "the bundle has {} bytes, of which at most {LONGEST_BUNDLE} are taken: make the policy smaller",
+            wish.bytes
+        )),
+        Asked::Install(_) => ControlAnswer::Send(true),
+        Asked::Confirm { hash } => match bundle::bytes_of_digits(hash) {
+            Some(hash) => runs(ask(core, &ControlQuestion::Confirm { hash })),
+            None => ControlAnswer::Error("a hash has 64 hexadecimal digits: `ravelin show policy` tells it".to_owned()),
         },
         Asked::Stop | Asked::Reload(_) => ControlAnswer::Error(
             "the process that answers here has no right to do that: `ravelin-launch` ends by SIGTERM, and has its file read again by SIGHUP".to_owned(),
@@ -67,9 +126,31 @@ fn ask(core: &Mutex<Channel>, question: &ControlQuestion) -> Result<CoreAnswer, 
     let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
     let gone = || ChannelError::System(io::ErrorKind::UnexpectedEof.into());
     let sent = core.send(question, &[]).map_err(ChannelError::from);
-    let answered = sent.and_then(|()| core.receive_alone(LONGEST_PROGRAM)?.ok_or_else(gone));
+    let answered = sent.and_then(|()| core.receive_alone(LONGEST_MESSAGE)?.ok_or_else(gone));
     if answered.is_err() {
         core.end();
     }
     answered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_is_asked_for_if_it_is_not_too_long() {
+        let (ours, _theirs) = Channel::pair().expect("a pair");
+        let core = Mutex::new(ours);
+        let asked = |bytes| {
+            let wish = InstallWish { bytes, confirm_within: None };
+            answer(&core, &Asked::Install(wish))
+        };
+        assert!(matches!(asked(LONGEST_BUNDLE as u64), ControlAnswer::Send(true)));
+        for bytes in [LONGEST_BUNDLE as u64 + 1, u64::MAX] {
+            let ControlAnswer::Error(why) = asked(bytes) else { panic!("{bytes} bytes are asked for") };
+            assert!(why.contains("67108864 are taken"), "{why}");
+        }
+        let hash = "no digits".to_owned();
+        assert!(matches!(answer(&core, &Asked::Confirm { hash }), ControlAnswer::Error(_)));
+    }
 }

@@ -57,6 +57,8 @@
 //!
 //! [register]                      # names of hosts behind this gateway, for waypoints (`register.rs`)
 //!
+//! [trust]                         # only policies that its administrators signed (`trust.rs`); `program` is a bundle then
+//!
 //! [names]                         # a name server beside the ports (`names.rs`), which may also be alone (`alone.rs`)
 //! ```
 
@@ -75,11 +77,13 @@ mod routes;
 mod server_names;
 mod settings;
 mod table_files;
+mod trust;
 mod tunnel;
 
 pub use alone::{AloneConfig, ProcessConfig};
 pub use names::{HostPlace, NamesConfig};
 pub use register::RegisterConfig;
+pub use trust::TrustConfig;
 
 use crate::middleware::{self, FileImpair, FileShape};
 use crate::routing::{self, RoutingError, RoutingSettings, TableNeed};
@@ -144,6 +148,8 @@ pub struct Config {
     pub names: Option<NamesConfig>,
     /// The names that this gateway registers elsewhere.
     pub register: Option<RegisterConfig>,
+    /// Whose policies are taken, if only signed ones are; the program is a bundle then.
+    pub trust: Option<TrustConfig>,
     /// The places of settings that a running gateway cannot change.
     pub(crate) places: Places,
 }
@@ -237,6 +243,7 @@ struct File {
     table: Vec<FileTable>,
     names: Option<names::FileNames>,
     register: Option<register::FileRegister>,
+    trust: Option<trust::FileTrust>,
     /// Read at its places by `settings`.
     #[serde(default, rename = "set")]
     _set: IgnoredAny,
@@ -431,6 +438,8 @@ impl Config {
         if let Some(message) = names.as_ref().and_then(|names| names::other_number(names, &ports)) {
             return Err(at(None, message));
         }
+        let trust = file.trust.map(|trust| trust::read(trust, directory)).transpose();
+        let trust = trust.map_err(|(span, message)| at(Some(span), message))?;
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
@@ -444,6 +453,7 @@ impl Config {
             settings,
             names,
             register,
+            trust,
             places,
         })
     }

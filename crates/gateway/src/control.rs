@@ -35,6 +35,11 @@
 //! ← {"why":[…]}
 //! → {"ask":"tables","version":1}          tables, events and punted packets for other programs
 //! ← {"tables":{…}}                        from here on in frames (docs/control.md)
+//! → {"ask":"install","bytes":4711,"confirm_within":60}   a signed policy, whose bundle has as many bytes
+//! ← {"send":true}                         they are to be sent now
+//! ← {"done":"…"} or {"error":"…"}         and the connection is closed
+//! → {"ask":"confirm","hash":"8a1f…"}      the policy with this hash stays
+//! ← {"done":"…"} or {"error":"…"}
 //! → {"ask":"stop"}                        ends the gateway
 //! ← {"done":"stopping"}
 //! → anything else
@@ -43,7 +48,7 @@
 
 use crate::active::ActiveView;
 use crate::leases::LeasesView;
-use crate::limits::{PATIENCE, QUESTION, RELOADED, SILENCE};
+use crate::limits::{INSTALLED, PATIENCE, QUESTION, RELOADED, SILENCE};
 use crate::names::{NameWish, NamesView, WhyNameView, WhyNameWish};
 use crate::policies::{PolicyCounts, PolicyView};
 use crate::review::ReloadWish;
@@ -109,8 +114,25 @@ pub enum Asked {
         /// The version of that protocol.
         version: u32,
     },
+    /// Have a signed policy take over, whose bundle follows.
+    Install(InstallWish),
+    /// Confirm the signed policy that runs.
+    Confirm {
+        /// SHA-256 of the payload of its bundle, in hexadecimal digits.
+        hash: String,
+    },
     /// End the gateway.
     Stop,
+}
+
+/// A signed policy that is to take over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstallWish {
+    /// How many bytes its bundle has; they follow the line.
+    pub bytes: u64,
+    /// Within how many seconds it has to be confirmed; without a number it need not be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_within: Option<u32>,
 }
 
 /// An answer of the gateway.
@@ -145,6 +167,8 @@ pub enum ControlAnswer {
     Why(Vec<PacketView>),
     /// The tables, events and reasons; the binary protocol follows.
     Tables(Box<ProgramSchema>),
+    /// The bytes that were announced are to be sent.
+    Send(bool),
     /// What changes between the policies of two programs.
     Review(Box<serde_json::Value>),
     /// The request was carried out; the text describes the result.
@@ -295,6 +319,7 @@ fn patience(asked: &Asked) -> Duration {
     match asked {
         // Whoever asks for policies waits until a reload is over.
         Asked::Reload(_) | Asked::Policies | Asked::PolicyCounts => RELOADED,
+        Asked::Install(_) | Asked::Confirm { .. } => INSTALLED,
         Asked::Measure { seconds } => {
             Duration::try_from_secs_f64(*seconds).map_or(PATIENCE, |measured| PATIENCE + measured)
         }
@@ -308,12 +333,46 @@ struct Line<'a> {
     patience: Duration,
 }
 
+/// Sends a bundle with a signed policy to the gateway at `path` and returns its answer. With
+/// `confirm_within`, in seconds, the policy has to be confirmed.
+///
+/// # Errors
+/// As with [`ask`].
+pub fn install(
+    path: &Path,
+    bundle: &[u8],
+    confirm_within: Option<u32>,
+) -> Result<serde_json::Value, ControlError> {
+    let wish = InstallWish { bytes: bundle.len() as u64, confirm_within };
+    let mut answer = serde_json::Value::Null;
+    let asked = Asked::Install(wish);
+    let line = Line { path, patience: patience(&asked) };
+    line.hear_on(&asked, &mut |said, stream| -> Result<bool, ControlError> {
+        let sends = said["send"] == true;
+        if sends {
+            (&mut &*stream).write_all(bundle).map_err(|error| line.broken(error))?;
+        }
+        answer = said;
+        Ok(sends)
+    })?;
+    Ok(answer)
+}
+
 impl Line<'_> {
     /// As [`listen_to`].
     fn hear<E: From<ControlError>>(
         &self,
         asked: &Asked,
         see: &mut dyn FnMut(serde_json::Value) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        self.hear_on(asked, &mut |said, _| see(said))
+    }
+
+    /// The same; `see` may send more.
+    fn hear_on<E: From<ControlError>>(
+        &self,
+        asked: &Asked,
+        see: &mut dyn FnMut(serde_json::Value, &UnixStream) -> Result<bool, E>,
     ) -> Result<(), E> {
         let stream = self.connect()?;
         let mut question = serde_json::to_string(asked).map_err(|error| self.broken(error.into()))?;
@@ -326,7 +385,7 @@ impl Line<'_> {
             if let Some(error) = said.get("error").and_then(|error| error.as_str()) {
                 return Err(ControlError::Refused(error.to_owned()).into());
             }
-            if !see(said)? {
+            if !see(said, &stream)? {
                 return Ok(());
             }
         }
@@ -367,6 +426,8 @@ pub(crate) type Answering<'a> =
 pub(crate) enum Conversation<'a> {
     /// The client is disconnected.
     Over,
+    /// The client hands in a signed policy, whose bytes follow.
+    Install(InstallWish, BufReader<&'a UnixStream>),
     /// The gateway is to end.
     Stop,
     /// The client goes on in the binary protocol; it may have begun already.
@@ -397,10 +458,17 @@ pub(crate) fn converse<'a>(
             }
         };
         let ends = asked == Asked::Stop;
+        let handed_in = match &asked {
+            Asked::Install(wish) => Some(wish.clone()),
+            _ => None,
+        };
         let said = answer(asked, &mut |meanwhile| say(stream, meanwhile));
         say(stream, &said)?;
         if ends {
             return Ok(Conversation::Stop);
+        }
+        if let (ControlAnswer::Send(_), Some(wish)) = (&said, handed_in) {
+            return Ok(Conversation::Install(wish, reader));
         }
         if let ControlAnswer::Tables(_) = said {
             return Ok(Conversation::Tables(reader));
@@ -427,6 +495,28 @@ fn question(stream: &UnixStream, reader: &mut BufReader<&UnixStream>) -> io::Res
         }
     }
     Ok(line)
+}
+
+/// Reads so many bytes that follow a question, and waits for each part of them as for a question.
+pub(crate) fn bytes_behind(
+    stream: &UnixStream,
+    reader: &mut BufReader<&UnixStream>,
+    count: u64,
+) -> io::Result<Vec<u8>> {
+    let end = Instant::now() + INSTALLED;
+    let mut bytes = Vec::new();
+    // Memory is taken as bytes come, whatever number was announced.
+    while (bytes.len() as u64) < count {
+        stream.set_read_timeout(Some(left(end)?.min(PATIENCE)))?;
+        let part = reader.fill_buf()?;
+        let taken = part.len().min((count - bytes.len() as u64) as usize);
+        if taken == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend_from_slice(&part[..taken]);
+        reader.consume(taken);
+    }
+    Ok(bytes)
 }
 
 /// Sends an answer to a client, which must read all of it within a time limit.
@@ -457,6 +547,7 @@ mod tests {
     use super::*;
     use messages::limits::WAITING_CLIENTS;
     use messages::listening::{Listening, listen};
+    use std::io::Read;
     use std::path::PathBuf;
 
     fn listener(directory: &tempfile::TempDir) -> (Listening, PathBuf) {
@@ -507,6 +598,25 @@ mod tests {
         drop(theirs);
         assert_eq!(question(&ours, &mut reader).expect("the rest").len(), b"and more".len());
         assert!(question(&ours, &mut reader).expect("the end").is_empty());
+    }
+
+    #[test]
+    fn bytes_behind_a_question_come_whole_or_not_at_all() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        theirs.write_all(b"{\"ask\":\"install\",\"bytes\":4}\nfournext").expect("there is room");
+        let answer = &mut |asked, _: &mut dyn FnMut(&ControlAnswer) -> io::Result<()>| {
+            assert_eq!(asked, Asked::Install(InstallWish { bytes: 4, confirm_within: None }));
+            ControlAnswer::Send(true)
+        };
+        let conversation = converse(&ours, &|_| {}, answer).expect("it is understood");
+        let Conversation::Install(wish, mut reader) = conversation else { panic!("it is something else") };
+        assert_eq!(bytes_behind(&ours, &mut reader, wish.bytes).expect("they are there"), b"four");
+        let mut said = [0; 14];
+        theirs.read_exact(&mut said).expect("it is said first");
+        assert_eq!(&said, b"{\"send\":true}\n");
+        drop(theirs);
+        let error = bytes_behind(&ours, &mut reader, u64::MAX).expect_err("they are fewer");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

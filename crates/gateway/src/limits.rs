@@ -22,6 +22,9 @@ pub(crate) const RELOAD: Duration = Duration::from_secs(240);
 /// How long a client waits for the answer to `reload`: compiling, and reading a million routes, may take a
 /// while on a busy machine.
 pub(crate) const RELOADED: Duration = Duration::from_secs(300);
+/// How long a client may take to hand in a signed policy, and how long it waits until the policy runs and is
+/// kept.
+pub(crate) const INSTALLED: Duration = Duration::from_secs(120);
 /// How many given-up reloads may still be running, as when a file never ends; while there are more, further
 /// reloads are refused.
 pub(crate) const OVERDUE: usize = 2;

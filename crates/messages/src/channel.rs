@@ -20,6 +20,7 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Why no message could be received.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,14 @@ impl Channel {
     /// The descriptor, to hand it to another process.
     pub fn into_descriptor(self) -> OwnedFd {
         self.0.into()
+    }
+
+    /// Lets a message that the other end does not read fail after this time, for all handles of this end.
+    ///
+    /// # Errors
+    /// The time is zero.
+    pub fn send_within(&self, time: Duration) -> io::Result<()> {
+        self.0.set_write_timeout(Some(time))
     }
 
     /// Ends the channel at both ends: what is on its way can be received, and nothing more comes.
@@ -198,6 +207,7 @@ impl AsFd for Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::CompileMessage;
     use crate::control::{ControlQuestion, CoreAnswer};
     use crate::launch::LaunchMessage;
     use proptest::prelude::*;
@@ -292,6 +302,18 @@ mod tests {
         sendmsg(&one.0, &[IoSlice::new(&[1, 0, 0, 0, 2])], &mut rights, SendFlags::empty()).expect("sent");
         let refused = other.receive::<LaunchMessage>(100).expect_err("too many");
         assert!(matches!(refused, ChannelError::Descriptors), "{refused}");
+    }
+
+    #[test]
+    fn an_end_that_does_not_read_holds_nobody_up_for_longer_than_was_said() {
+        let (one, other) = pair();
+        one.send_within(Duration::from_millis(20)).expect("a time");
+        let mut again = one.again().expect("another handle");
+        let long = CompileMessage::Refused("x".repeat(1 << 22));
+        let error = again.send(&long, &[]).expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(one.send_within(Duration::ZERO).is_err());
+        drop(other);
     }
 
     proptest! {

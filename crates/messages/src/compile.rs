@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub enum CompileMessage {
     /// The program with the entries of its tables, as the text of its IR.
     Program(String),
+    /// A bundle with a signed policy, which whoever compiles has not looked into.
+    Bundle(Vec<u8>),
     /// Why there is none, for people.
     Refused(String),
 }

@@ -8,6 +8,19 @@ use std::collections::BTreeMap;
 pub enum ControlQuestion {
     /// What runs, and what became of packets.
     Show,
+    /// Have the policy of a bundle take over.
+    Install {
+        /// The bundle.
+        bundle: Vec<u8>,
+        /// Within how many seconds it has to be confirmed; if it is not, the policy before it takes over
+        /// again. Without a number it need not be confirmed.
+        confirm_within: Option<u32>,
+    },
+    /// Confirm the policy that runs, by its hash.
+    Confirm {
+        /// SHA-256 of the payload of its bundle.
+        hash: [u8; 32],
+    },
 }
 
 /// An answer.
@@ -15,6 +28,13 @@ pub enum ControlQuestion {
 pub enum CoreAnswer {
     /// To [`ControlQuestion::Show`].
     Shown(Shown),
+    /// To [`ControlQuestion::Install`] and [`ControlQuestion::Confirm`]: this policy runs.
+    Runs {
+        /// Which one.
+        policy: ShownPolicy,
+        /// Why it is not kept over an end of the gateway, if it is not.
+        not_kept: Option<String>,
+    },
     /// The question cannot be answered, for a reason for people.
     Refused(String),
 }
@@ -38,4 +58,37 @@ pub struct Shown {
     pub dropped: BTreeMap<String, u64>,
     /// Packets that were punted, by the name of the reason.
     pub punted: BTreeMap<String, u64>,
+    /// The signed policy that it is of, if it is of one.
+    pub policy: Option<ShownPolicy>,
+}
+
+/// A signed policy that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownPolicy {
+    /// Its version.
+    pub version: u64,
+    /// SHA-256 of the payload of its bundle.
+    pub hash: [u8; 32],
+    /// Who signed it.
+    pub signed_by: Vec<ShownSigner>,
+    /// What has to be done for it to stay; nothing if it stays.
+    pub unconfirmed: Option<Unconfirmed>,
+}
+
+/// Who signed a policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownSigner {
+    /// The name of the key.
+    pub name: String,
+    /// The public key in hexadecimal digits, which is also its number in bundles.
+    pub key: String,
+}
+
+/// A policy that has to be confirmed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unconfirmed {
+    /// How many seconds are left for that.
+    pub seconds_left: u32,
+    /// The version that takes over again if it is not confirmed; every packet is dropped if there is none.
+    pub before: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! What `launch` says to the core, and what the core answers.
 //!
 //! ```text
-//! Begin, Port for each port, Start   then, in any order: Renewed, Compile, Control
+//! Begin, Kept, Port for each port, Start   then, in any order: Renewed, Compile, Control, HasKept
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum LaunchMessage {
     /// The first message.
     Begin(Begin),
+    /// What was kept of the policies before, where they have to be signed: the second message.
+    Kept(Kept),
     /// A port, with its descriptors. Ports are numbered from 1 in the order in which they come.
     Port(SuppliedPort),
     /// There are no more ports. The core locks itself in, and runs from now on.
@@ -26,6 +28,13 @@ pub enum LaunchMessage {
     Compile,
     /// With one descriptor: the channel of a process that asks and changes.
     Control,
+    /// To [`CoreReport::Keep`].
+    HasKept {
+        /// Its newest version.
+        newest: u64,
+        /// Why it is not on the disk, if it is not.
+        failed: Option<String>,
+    },
 }
 
 /// How the core is to run.
@@ -37,6 +46,37 @@ pub struct Begin {
     pub seed: u64,
     /// The layers of confinement that somebody said the core may run without.
     pub without: Vec<String>,
+    /// Whose policies alone are taken. Without it, a program needs no signature.
+    pub trust: Option<TrustTerms>,
+}
+
+/// Whose policies a gateway takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustTerms {
+    /// The name of the gateway.
+    pub gateway: String,
+    /// How many of the keys must sign.
+    pub threshold: u16,
+    /// The names of the keys, and the public keys in hexadecimal digits.
+    pub keys: Vec<(String, String)>,
+}
+
+/// What is kept of signed policies while no core runs. Whoever keeps it does not read the bundle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The newest version that was accepted: no other one than a newer one is accepted. 0 before the first.
+    pub newest: u64,
+    /// The last policy that was accepted and needs no confirmation any more.
+    pub policy: Option<KeptPolicy>,
+}
+
+/// A policy that is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptPolicy {
+    /// Its version.
+    pub version: u64,
+    /// Its bundle.
+    pub bundle: Vec<u8>,
 }
 
 /// A port that `launch` opened.
@@ -91,10 +131,42 @@ pub enum CoreReport {
         hash: [u8; 32],
         /// How many have taken over, this one included; the one that drops every packet is the first.
         number: u64,
+        /// Why it did.
+        because: Because,
     },
+    /// What is to be kept from now on. What is left out stays as it was.
+    Keep(Kept),
     /// A program was refused, and what ran before goes on.
     Refused {
         /// Why, for people.
         why: String,
+    },
+}
+
+/// Why a program has taken over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Because {
+    /// It was handed in, and needs no signature.
+    HandedIn,
+    /// A policy was accepted.
+    Accepted {
+        /// Its version.
+        version: u64,
+        /// The names of the keys that signed it.
+        signed_by: Vec<String>,
+        /// Within how many seconds it has to be confirmed, if it has to be.
+        confirm_within: Option<u32>,
+    },
+    /// A policy was kept while no core ran.
+    Kept {
+        /// Its version.
+        version: u64,
+    },
+    /// The policy after it was not confirmed in time.
+    Unconfirmed {
+        /// The version that was not confirmed.
+        version: u64,
+        /// The version that runs now; every packet is dropped if there is none.
+        before: Option<u64>,
     },
 }

@@ -1,7 +1,15 @@
 //! Every limit of the messages in one place.
 
-/// The longest message that carries a program or a signed policy, in bytes (64 MiB).
+use std::time::Duration;
+
+/// The longest message that carries a program, in bytes (64 MiB).
 pub const LONGEST_PROGRAM: usize = 64 << 20;
+
+/// The longest bundle with a signed policy, in bytes (64 MiB).
+pub const LONGEST_BUNDLE: usize = 64 << 20;
+
+/// The longest message that carries a bundle, in bytes.
+pub const LONGEST_BUNDLE_MESSAGE: usize = LONGEST_BUNDLE + 64;
 
 /// The longest message of another kind, in bytes (1 MiB).
 pub const LONGEST_MESSAGE: usize = 1 << 20;
@@ -20,3 +28,16 @@ pub const LONGEST_TEXT: usize = 4096;
 
 /// How many clients may wait at the control socket to be answered.
 pub const WAITING_CLIENTS: i32 = 128;
+
+/// How long the core waits after a policy that `control` has handed in or confirmed, before it hears it
+/// again: one that was taken over has no more signatures computed.
+pub const AFTER_CHANGE: Duration = Duration::from_secs(1);
+
+/// How long the core, once it has an answer, waits for `control` to read it. After that it waits no more.
+pub const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+
+/// The longest time within which a policy may have to be confirmed, in seconds: a week.
+pub const LONGEST_TO_CONFIRM: u32 = 7 * 24 * 3600;
+
+/// How long whoever hands in a policy waits to learn whether it was kept on the disk.
+pub const KEPT_WITHIN: Duration = Duration::from_secs(30);

@@ -1,5 +1,7 @@
 //! Has a program take over: reads it, verifies it, loads it for every worker, and exchanges it in one step.
 
+use crate::rights::{self, RightError};
+use bundle::TableRight;
 use engine::live::{Generation, Loaded, Remote, load_steering};
 use engine::program_hash;
 use exec::replace::ReplaceError;
@@ -21,6 +23,9 @@ pub enum ActivationError {
     /// it has no place for the reason that several workers need
     #[error("the program is refused: {0}")]
     WorkerBusy(String),
+    /// a right that is none for it
+    #[error("{0}")]
+    Right(#[from] RightError),
     /// what the running program remembers does not fit
     #[error("the program cannot take over what the one before it remembers: {0}")]
     Replace(ReplaceError),
@@ -66,12 +71,14 @@ impl Activation {
         &self.remote
     }
 
-    /// Has the program of this text take over at all workers, or at none.
+    /// Has the program of this text, with these rights of `control`, take over at all workers, or at none.
     ///
     /// # Errors
-    /// The text is no program that the verifier admits, or it cannot take over; what ran before goes on.
-    pub fn activate(&self, text: &str) -> Result<Active, ActivationError> {
+    /// The text is no program that the verifier admits, a right is none for it, or it cannot take over; what
+    /// ran before goes on.
+    pub fn activate(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
         let mut program = ir::read::read(text)?;
+        rights::check(&program, rights)?;
         let workers = self.remote.workers() as u16;
         if workers > 1 {
             declare_worker_busy(&mut program).map_err(ActivationError::WorkerBusy)?;

@@ -1,50 +1,125 @@
-//! Answers the questions of `control`, one process after the other.
+//! Answers the questions of `control`, one process after the other, and takes the policies that it hands in.
 
-use crate::activation::Activation;
+use crate::in_force::InstallError;
+use crate::policies::Policies;
 use crate::run::say;
 use engine::figures::by_reason;
 use engine::live::look::Counted;
 use messages::Channel;
-use messages::control::{ControlQuestion, CoreAnswer, Shown};
-use messages::limits::LONGEST_MESSAGE;
+use messages::control::{ControlQuestion, CoreAnswer, Shown, ShownPolicy};
+use messages::limits::{AFTER_CHANGE, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE};
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::Instant;
 
-/// Answers until the other end is gone, or says something that is not understood.
-pub(crate) fn serve(mut control: Channel, activation: &Activation, layers: &[String]) {
-    loop {
-        let question = match control.receive_alone::<ControlQuestion>(LONGEST_MESSAGE) {
-            Ok(Some(question)) => question,
-            Ok(None) => return,
-            Err(error) => {
-                // Whatever it says next, nobody knows where it begins.
-                say(&format_args!("control: {error}"));
-                return;
-            }
-        };
-        let answer = match question {
-            ControlQuestion::Show => shown(activation, layers),
-        };
-        if control.send(&answer, &[]).is_err() {
-            return;
-        }
-    }
+/// What is needed to answer.
+pub(crate) struct Answering<'a> {
+    policies: &'a Policies,
+    layers: &'a [String],
+    /// What `launch` has kept.
+    has_kept: &'a Receiver<(u64, Option<String>)>,
+    /// The end of the last change that was asked for.
+    changed: Option<Instant>,
 }
 
-/// What runs, and what became of packets.
-fn shown(activation: &Activation, layers: &[String]) -> CoreAnswer {
-    let active = activation.active();
-    let whole = activation.remote().look().and_then(Counted::whole);
-    let Some(counted) = whole else {
-        return CoreAnswer::Refused("a worker of the core has ended".to_owned());
-    };
-    let (program, ledger) = (&counted.program, &counted.ledger);
-    CoreAnswer::Shown(Shown {
-        hash: active.hash,
-        program: active.name,
-        number: active.number,
-        layers: layers.to_vec(),
-        received: ledger.received().packets,
-        forwarded: ledger.forwarded().packets,
-        dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
-        punted: by_reason(program, |reason| ledger.punted(reason).packets),
-    })
+impl<'a> Answering<'a> {
+    /// With nothing asked yet.
+    pub(crate) fn new(
+        policies: &'a Policies,
+        layers: &'a [String],
+        has_kept: &'a Receiver<(u64, Option<String>)>,
+    ) -> Answering<'a> {
+        Answering { policies, layers, has_kept, changed: None }
+    }
+
+    /// Answers until the other end is gone, says something that is not understood, or does not read.
+    pub(crate) fn serve(&mut self, mut control: Channel) {
+        loop {
+            self.wait();
+            let question = match control.receive_alone::<ControlQuestion>(LONGEST_BUNDLE_MESSAGE) {
+                Ok(Some(question)) => question,
+                Ok(None) => return,
+                Err(error) => {
+                    // Whatever it says next, nobody knows where it begins.
+                    say(&format_args!("control: {error}"));
+                    return;
+                }
+            };
+            let answer = self.answer(question);
+            if let Err(error) = control.send(&answer, &[]) {
+                say(&format_args!("control does not take its answer: {error}"));
+                return;
+            }
+        }
+    }
+
+    /// Waits until the last change is some time ago, also where another process than then asks now.
+    fn wait(&self) {
+        let Some(changed) = self.changed else { return };
+        while let Some(left) = AFTER_CHANGE.checked_sub(changed.elapsed()) {
+            thread::park_timeout(left);
+        }
+    }
+
+    fn answer(&mut self, question: ControlQuestion) -> CoreAnswer {
+        // What was kept of earlier changes, which nobody waits for any more.
+        while self.has_kept.try_recv().is_ok() {}
+        let taken = match question {
+            ControlQuestion::Show => return self.shown(),
+            ControlQuestion::Install { bundle, confirm_within } => {
+                self.policies.install(bundle, confirm_within)
+            }
+            ControlQuestion::Confirm { hash } => self.policies.confirm(hash),
+        };
+        let answer = self.taken(taken);
+        self.changed = Some(Instant::now());
+        answer
+    }
+
+    /// What became of a change.
+    fn taken(&self, taken: Result<(Option<ShownPolicy>, Option<u64>), InstallError>) -> CoreAnswer {
+        match taken {
+            Ok((Some(policy), newest)) => {
+                let not_kept = newest.and_then(|newest| self.not_kept(newest));
+                CoreAnswer::Runs { policy, not_kept }
+            }
+            Ok((None, _)) => CoreAnswer::Refused("no policy runs".to_owned()),
+            Err(error) => CoreAnswer::Refused(error.to_string()),
+        }
+    }
+
+    /// Why a version is not kept, if it is not.
+    fn not_kept(&self, version: u64) -> Option<String> {
+        let end = Instant::now() + KEPT_WITHIN;
+        loop {
+            match self.has_kept.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok((newest, failed)) if newest == version => return failed,
+                // Somebody else has handed that in.
+                Ok(_) => {}
+                Err(_) => return Some("the disk has not answered yet".to_owned()),
+            }
+        }
+    }
+
+    /// What runs, and what became of packets.
+    fn shown(&self) -> CoreAnswer {
+        let activation = self.policies.activation();
+        let active = activation.active();
+        let whole = activation.remote().look().and_then(Counted::whole);
+        let Some(counted) = whole else {
+            return CoreAnswer::Refused("a worker of the core has ended".to_owned());
+        };
+        let (program, ledger) = (&counted.program, &counted.ledger);
+        CoreAnswer::Shown(Shown {
+            hash: active.hash,
+            program: active.name,
+            number: active.number,
+            layers: self.layers.to_vec(),
+            received: ledger.received().packets,
+            forwarded: ledger.forwarded().packets,
+            dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
+            punted: by_reason(program, |reason| ledger.punted(reason).packets),
+            policy: self.policies.shown(),
+        })
+    }
 }

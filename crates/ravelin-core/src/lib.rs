@@ -7,7 +7,8 @@
 //!
 //! Until a program is there, [`boot`] decides: it drops every packet. A program comes as the text of its IR,
 //! which the core reads and verifies itself, so that whoever wrote the text cannot have more done than a
-//! program can say.
+//! program can say. Where the gateway's file says whose signatures count, a program comes only inside of a
+//! bundle that these have signed.
 
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
@@ -15,8 +16,12 @@
 mod activation;
 mod answers;
 pub mod boot;
+mod in_force;
+mod policies;
+pub mod rights;
 mod run;
 mod supply;
 
-pub use activation::{Activation, ActivationError};
+pub use activation::{Activation, ActivationError, Active};
+pub use in_force::{InForce, InstallError, Runs, TakenOver, TwoClocks};
 pub use run::{CoreError, run};

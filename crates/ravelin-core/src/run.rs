@@ -5,13 +5,16 @@
 //! a locked core can neither make a thread nor end one.
 
 use crate::activation::{self, Activation};
+use crate::answers::Answering;
+use crate::boot;
+use crate::in_force::{InForce, InstallError};
+use crate::policies::{self, Policies};
 use crate::supply::{self, Supply};
-use crate::{answers, boot};
+use bundle::EngineVersion;
 use confinement::{Layer, Role};
 use engine::live;
-use messages::compile::CompileMessage;
 use messages::launch::{CoreReport, LaunchMessage};
-use messages::limits::{LONGEST_MESSAGE, LONGEST_PROGRAM, LONGEST_TEXT};
+use messages::limits::LONGEST_MESSAGE;
 use messages::{Channel, ChannelError};
 use ports::live::Lane;
 use ports::live::clock::{Clock, MachineClock};
@@ -51,6 +54,12 @@ pub enum CoreError {
     /// the program that drops every packet
     #[error("{0}")]
     Boot(#[from] activation::ActivationError),
+    /// whose policies are taken
+    #[error("whose policies are taken: {0}")]
+    Trust(#[from] bundle::TrustError),
+    /// the policy before an unconfirmed one
+    #[error("the policy before the unconfirmed one does not take over: {0}; another core begins with it")]
+    Return(#[from] InstallError),
 }
 
 /// Runs until `launch` is gone.
@@ -61,6 +70,8 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     let begin = supply::begin(&mut launch)?;
     let without = begin.without.iter().map(|name| name.parse()).collect::<Result<Vec<Layer>, _>>()?;
     let entered = confinement::enter(Role::Core, &without)?;
+    let in_force = begin.trust.map(|terms| InForce::new(terms, EngineVersion::OWN)).transpose()?;
+    let kept = in_force.as_ref().map(|_| supply::kept(&mut launch)).transpose()?;
     let Supply { ports, renewals } = supply::ports(&mut launch, begin.workers)?;
     let count = ports.len() as u16;
     let mut lanes: Vec<Vec<Lane>> = (0..begin.workers).map(|_| Vec::new()).collect();
@@ -71,26 +82,28 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     let (workers, remote) = live::workers(lanes, &clock)?;
     let generations = activation::generations(boot::program(), begin.workers, count, begin.seed, 1)?;
     let activation = Arc::new(Activation::new(remote.clone(), count, begin.seed));
+    let policies = Arc::new(Policies::new(activation, in_force, launch.again()?));
     let layers = confinement::Role::layers(Role::Core).filter(|layer| !without.contains(layer));
     let layers: Arc<[String]> = layers.map(|layer| layer.name().to_owned()).collect();
     let told = layers.to_vec();
-    let (mut reports, mut reports_locked) = (launch.again()?, launch.again()?);
     let (compiled, programs) = mpsc::channel();
     let (controlled, controls) = mpsc::channel();
-    let activates = activation.clone();
+    let (has_kept, heard_kept) = mpsc::channel();
+    let (takes, answers) = (policies.clone(), policies.clone());
     let began = Arc::new(Barrier::new(4));
     let (compile_began, control_began, launch_began) = (began.clone(), began.clone(), began.clone());
     thread::Builder::new().name("compile".to_owned()).spawn(move || {
         compile_began.wait();
-        programs.iter().for_each(|channel| take_program(Channel::of(channel), &activates, &mut reports));
+        programs.iter().for_each(|channel| policies::take_of(Channel::of(channel), &takes));
     })?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         control_began.wait();
-        controls.iter().for_each(|channel| answers::serve(Channel::of(channel), &activation, &layers));
+        let mut answering = Answering::new(&answers, &layers, &heard_kept);
+        controls.iter().for_each(|channel| answering.serve(Channel::of(channel)));
     })?;
     thread::Builder::new().name("launch".to_owned()).spawn(move || {
         launch_began.wait();
-        if let Err(error) = hear(&mut launch, &renewals, &compiled, &controlled) {
+        if let Err(error) = hear(&mut launch, &renewals, &To { compiled, controlled, has_kept }) {
             say(&error);
         }
         // Without `launch` nobody restarts what dies.
@@ -104,24 +117,28 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     // Whoever has come so far has set up everything that a thread sets up.
     began.wait();
     remote.ask(|_, _| ()).ok_or(CoreError::Order("a worker does not begin"))?;
+    // Nobody hands in a policy before the one that was kept.
+    let held = policies.hold();
     entered.lock()?;
-    reports_locked.send(&CoreReport::Locked { layers: told }, &[])?;
-    loop {
-        thread::park();
-    }
+    policies.report(&CoreReport::Locked { layers: told });
+    policies.restore(held, kept.unwrap_or_default());
+    Err(policies.watch().into())
+}
+
+/// Where what `launch` hands over goes.
+struct To {
+    compiled: mpsc::Sender<OwnedFd>,
+    controlled: mpsc::Sender<OwnedFd>,
+    /// The newest version of what was to be kept, and why it was not.
+    has_kept: mpsc::Sender<(u64, Option<String>)>,
 }
 
 /// Hears what `launch` says until it is gone.
-fn hear(
-    launch: &mut Channel,
-    renewals: &[PortRenewal],
-    compiled: &mpsc::Sender<OwnedFd>,
-    controlled: &mpsc::Sender<OwnedFd>,
-) -> Result<(), CoreError> {
+fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), CoreError> {
     while let Some((message, mut descriptors)) = launch.receive(LONGEST_MESSAGE)? {
         match message {
-            LaunchMessage::Compile => drop(descriptors.pop().map(|channel| compiled.send(channel))),
-            LaunchMessage::Control => drop(descriptors.pop().map(|channel| controlled.send(channel))),
+            LaunchMessage::Compile => drop(descriptors.pop().map(|channel| to.compiled.send(channel))),
+            LaunchMessage::Control => drop(descriptors.pop().map(|channel| to.controlled.send(channel))),
             LaunchMessage::Renewed { number, port } => {
                 let Some(renewal) = usize::from(number).checked_sub(1).and_then(|at| renewals.get(at)) else {
                     return Err(CoreError::Order("a port that does not exist is there again"));
@@ -133,7 +150,12 @@ fn hear(
                     say(&CoreError::Port { interface, source });
                 }
             }
-            LaunchMessage::Begin(_) | LaunchMessage::Port(_) | LaunchMessage::Start => {
+            // Whoever asked may not wait any more.
+            LaunchMessage::HasKept { newest, failed } => drop(to.has_kept.send((newest, failed))),
+            LaunchMessage::Begin(_)
+            | LaunchMessage::Kept(_)
+            | LaunchMessage::Port(_)
+            | LaunchMessage::Start => {
                 return Err(CoreError::Order("it begins a second time"));
             }
         }
@@ -144,26 +166,4 @@ fn hear(
 /// Says what is wrong. Where nobody can read it, packets matter more.
 pub(crate) fn say(error: &dyn fmt::Display) {
     let _ = writeln!(io::stderr(), "ravelin-core: {error}");
-}
-
-/// Takes one program of `compile`, has it take over, and reports what became of it.
-fn take_program(mut compile: Channel, activation: &Activation, reports: &mut Channel) {
-    let refused = |why: String| CoreReport::Refused { why: shortened(why) };
-    let report = match compile.receive_alone::<CompileMessage>(LONGEST_PROGRAM) {
-        Ok(Some(CompileMessage::Program(text))) => match activation.activate(&text) {
-            Ok(active) => CoreReport::Activated { hash: active.hash, number: active.number },
-            Err(error) => refused(error.to_string()),
-        },
-        Ok(Some(CompileMessage::Refused(why))) => refused(why),
-        Ok(None) => refused("compile ended without a program".to_owned()),
-        Err(error) => refused(format!("compile: {error}")),
-    };
-    // If `launch` is gone, the core ends.
-    let _ = reports.send(&report, &[]);
-}
-
-/// A text for people, cut where a message would get too long.
-fn shortened(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(LONGEST_TEXT));
-    text
 }

@@ -1,8 +1,8 @@
 //! What the core is given at its start: how it is to run, and its ports.
 
 use crate::run::CoreError;
-use messages::launch::{Begin, LaunchMessage, PortWay, SuppliedPort, Unfinished};
-use messages::limits::{LONGEST_MESSAGE, MOST_PORTS, MOST_WORKERS};
+use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
+use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_PORTS, MOST_WORKERS};
 use messages::{Channel, ChannelError};
 use ports::live::handed_over::{PortRenewal, adopt};
 use ports::live::{Attached, HandedOver, Offloads, PortKind};
@@ -27,6 +27,17 @@ pub(crate) fn begin(launch: &mut Channel) -> Result<Begin, CoreError> {
         return Err(CoreError::Order("there must be a worker, and no more than a gateway may have"));
     }
     Ok(begin)
+}
+
+/// Receives what was kept of policies.
+///
+/// # Errors
+/// Another message comes.
+pub(crate) fn kept(launch: &mut Channel) -> Result<Kept, CoreError> {
+    match receive(launch, LONGEST_BUNDLE_MESSAGE)? {
+        (LaunchMessage::Kept(kept), _) => Ok(kept),
+        _ => Err(CoreError::Order("what was kept of policies comes behind `Begin`")),
+    }
 }
 
 /// Receives everything up to [`LaunchMessage::Start`].
@@ -58,8 +69,12 @@ pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreEr
 }
 
 fn next(launch: &mut Channel) -> Result<(LaunchMessage, Vec<OwnedFd>), CoreError> {
+    receive(launch, LONGEST_MESSAGE)
+}
+
+fn receive(launch: &mut Channel, most: usize) -> Result<(LaunchMessage, Vec<OwnedFd>), CoreError> {
     launch
-        .receive(LONGEST_MESSAGE)?
+        .receive(most)?
         .ok_or_else(|| CoreError::Channel(ChannelError::System(std::io::ErrorKind::UnexpectedEof.into())))
 }
 

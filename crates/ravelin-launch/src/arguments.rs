@@ -5,10 +5,12 @@
 //! --core PATH --ravelin PATH --file PATH --control PATH --workers N
 //! --port NAME [--kind af_packet|tap] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
 //! --without LAYER                                                                                      for each layer
+//! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
 //! ```
 
 use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
+use messages::launch::TrustTerms;
 use messages::limits::MOST_WORKERS;
 use ports::live::{Offloads, PortKind, WantedPort};
 use std::path::PathBuf;
@@ -30,6 +32,17 @@ pub(crate) struct Settings {
     pub(crate) ports: Vec<WantedPort>,
     /// The layers of confinement that may be missing.
     pub(crate) without: Vec<Layer>,
+    /// Whose policies are taken, where they have to be signed.
+    pub(crate) trust: Option<Trusting>,
+}
+
+/// Whose policies are taken, and where they are kept.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Trusting {
+    /// Whose they are.
+    pub(crate) terms: TrustTerms,
+    /// The folder that keeps them.
+    pub(crate) keep_in: PathBuf,
 }
 
 impl Settings {
@@ -40,6 +53,7 @@ impl Settings {
     pub(crate) fn parse(mut parser: Parser) -> Result<Settings, lexopt::Error> {
         let (mut core, mut ravelin, mut file, mut control) = (None, None, None, None);
         let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
+        let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         while let Some(argument) = parser.next()? {
             let port = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut WantedPort)| {
                 ports.last_mut().map(change).ok_or("it must stand behind a `--port`")
@@ -51,6 +65,13 @@ impl Settings {
                 Arg::Long("control") => control = Some(parser.value()?.into()),
                 Arg::Long("workers") => workers = parser.value()?.parse()?,
                 Arg::Long("without") => without.push(parser.value()?.parse()?),
+                Arg::Long("gateway") => gateway = Some(parser.value()?.string()?),
+                Arg::Long("threshold") => threshold = Some(parser.value()?.parse()?),
+                Arg::Long("keep-in") => keep_in = Some(parser.value()?.into()),
+                Arg::Long("key") => keys.push(parser.value()?.parse_with(|text| {
+                    let (name, digits) = text.rsplit_once('=').ok_or("it must be `NAME=DIGITS`")?;
+                    Ok::<_, &str>((name.to_owned(), digits.to_owned()))
+                })?),
                 Arg::Long("port") => ports.push(WantedPort::plain(&parser.value()?.string()?)),
                 Arg::Long("kind") => {
                     let kind = parser.value()?.parse_with(|text| match text {
@@ -77,6 +98,13 @@ impl Settings {
         if workers == 0 || workers > MOST_WORKERS {
             return Err(format!("`--workers` must be 1 to {MOST_WORKERS}").into());
         }
+        let trust = match (gateway, threshold, keep_in) {
+            (Some(gateway), Some(threshold), Some(keep_in)) => {
+                Some(Trusting { terms: TrustTerms { gateway, threshold, keys }, keep_in })
+            }
+            (None, None, None) if keys.is_empty() => None,
+            _ => return Err("`--gateway`, `--threshold`, `--keep-in` and `--key` belong together".into()),
+        };
         let needed = |name: &str, path: Option<PathBuf>| {
             path.ok_or_else(|| lexopt::Error::from(format!("`--{name}` is missing")))
         };
@@ -88,6 +116,7 @@ impl Settings {
             workers,
             ports,
             without,
+            trust,
         })
     }
 }
@@ -120,6 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_passed_on_as_they_are() {
+        let text = format!("{PATHS} --gateway g --threshold 2 --keep-in /k --key a=00 --key b=x=11");
+        let trust = parse(&text).expect("understood").trust.expect("there is one");
+        let keys = vec![("a".to_owned(), "00".to_owned()), ("b=x".to_owned(), "11".to_owned())];
+        let terms = TrustTerms { gateway: "g".to_owned(), threshold: 2, keys };
+        assert_eq!(trust, Trusting { terms, keep_in: "/k".into() });
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         for (more, told) in [
             ("--promiscuous", "behind a `--port`"),
@@ -128,6 +166,10 @@ mod tests {
             ("--workers 0", "1 to 64"),
             ("--workers 65", "1 to 64"),
             ("--without walls", "walls"),
+            ("--gateway g --threshold 1 --keep-in /k --key digits", "`NAME=DIGITS`"),
+            ("--gateway g --threshold 65536 --keep-in /k", "65536"),
+            ("--gateway g --threshold 1", "belong together"),
+            ("--key a=00", "belong together"),
             ("--verbose", "--verbose"),
             ("more", "more"),
         ] {

@@ -2,12 +2,14 @@
 
 use crate::arguments::Settings;
 use crate::error_output::pass_on;
+use crate::kept::Store;
+use crate::reported::Reported;
 use crate::said::say;
 use crate::supervision::{Event, LaunchError, Port};
 use confinement::{Role, SeparateStart, separate};
 use messages::Channel;
 use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
-use messages::limits::LONGEST_MESSAGE;
+use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE};
 use ports::live::handed_over::OpenedPort;
 use ports::live::{HandedOver, Offloads, PortKind};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -19,11 +21,29 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// The numbers of the descriptors that processes get.
 const STANDARD_INPUT: RawFd = 0;
 const STANDARD_OUTPUT: RawFd = 1;
+
+/// How long the next thing that is to be kept waits.
+const BETWEEN_KEEPING: Duration = Duration::from_millis(100);
+
+/// What keeps policies, for the threads that hear cores.
+pub(crate) type SharedStore = Arc<Mutex<Store>>;
+
+/// What became of what was to be kept.
+pub(crate) struct HasKept {
+    /// The newest version of it.
+    pub(crate) newest: u64,
+    /// Whether there was a policy with it.
+    pub(crate) is_policy: bool,
+    /// Why it is not on the disk, if it is not.
+    pub(crate) failed: Option<String>,
+}
 
 /// A core that was started, with the processes that were started for it: they end with it.
 pub(crate) struct Core {
@@ -58,6 +78,7 @@ impl Core {
         settings: &Settings,
         ports: &[Port<'_>],
         number: u64,
+        store: Option<&SharedStore>,
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
         // What cannot be opened is known before there is a process.
@@ -71,22 +92,22 @@ impl Core {
         let core = start.start(settings, events)?;
         drop(theirs);
         let without = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
-        let begin = Begin { workers: settings.workers, seed: seed(), without };
+        let trust = settings.trust.as_ref().map(|trust| trust.terms.clone());
+        let begin = Begin { workers: settings.workers, seed: seed(), without, trust };
         channel.send(&LaunchMessage::Begin(begin), &[])?;
+        if let Some(store) = store {
+            let kept = locked(store).kept().clone();
+            channel.send(&LaunchMessage::Kept(kept), &[])?;
+        }
         for (described, descriptors) in lanes {
             let message = LaunchMessage::Port(supplied(described));
             channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         }
         channel.send(&LaunchMessage::Start, &[])?;
-        let (mut hears, events) = (channel.again()?, events.clone());
-        thread::Builder::new().name("reports".to_owned()).spawn(move || {
-            // It ends with the core.
-            while let Ok(Some((report, _))) = hears.receive::<CoreReport>(LONGEST_MESSAGE) {
-                if events.send(Event::Report(number, report)).is_err() {
-                    return;
-                }
-            }
-        })?;
+        let (hears, events, store) = (channel.again()?, events.clone(), store.cloned());
+        thread::Builder::new()
+            .name("reports".to_owned())
+            .spawn(move || hear_reports(hears, number, store.as_ref(), &events))?;
         Ok(Core { channel, number, core, compile: None, control: None })
     }
 
@@ -116,12 +137,13 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
-        let arguments = &["compile-for-core".as_ref(), settings.file.as_os_str()];
+        let mut arguments: Vec<&OsStr> = vec!["compile-for-core".as_ref(), settings.file.as_os_str()];
+        arguments.extend(do_without(settings));
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let program = &settings.ravelin;
         self.compile = None;
         self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?;
-        let start = Start { role: Role::Compile, program, arguments, descriptors };
+        let start = Start { role: Role::Compile, program, arguments: &arguments, descriptors };
         self.compile = Some(start.start(settings, events)?);
         Ok(())
     }
@@ -137,17 +159,26 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
+        // The core may set no option of a socket.
+        ours.send_within(ANSWERED_WITHIN)?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT), (listener.as_fd(), STANDARD_OUTPUT)];
         let mut arguments: Vec<&OsStr> = vec!["control-for-core".as_ref()];
-        for layer in &settings.without {
-            arguments.extend([OsStr::new("--without"), OsStr::new(layer.name())]);
-        }
+        arguments.extend(do_without(settings));
         let program = &settings.ravelin;
         self.control = None;
         self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?;
         let start = Start { role: Role::Control, program, arguments: &arguments, descriptors };
         self.control = Some(start.start(settings, events)?);
         Ok(())
+    }
+
+    /// Says what became of what was to be kept.
+    ///
+    /// # Errors
+    /// The core is gone.
+    pub(crate) fn has_kept(&mut self, kept: HasKept) -> Result<(), LaunchError> {
+        let HasKept { newest, failed, .. } = kept;
+        Ok(self.channel.send(&LaunchMessage::HasKept { newest, failed }, &[])?)
     }
 
     /// Hands over other descriptors of a port, whose interface is there again.
@@ -159,6 +190,34 @@ impl Core {
         let message = LaunchMessage::Renewed { number, port: supplied(described) };
         Ok(self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?)
     }
+}
+
+/// Passes on what the core of this number reports until its end. What it wants kept is kept here, one after
+/// the other with a pause: a core that was taken over makes nothing grow by it, and wears no disk out.
+fn hear_reports(mut core: Channel, number: u64, store: Option<&SharedStore>, events: &SyncSender<Event>) {
+    while let Ok(Some(report)) = core.receive_alone::<CoreReport>(LONGEST_BUNDLE_MESSAGE) {
+        let event = match (Reported::of(report), store) {
+            (Ok(reported), _) => Event::Report(number, reported),
+            (Err(kept), Some(store)) => {
+                let (newest, is_policy) = (kept.newest, kept.policy.is_some());
+                let failed = locked(store).keep(kept).err().map(|error| error.to_string());
+                Event::Kept(number, HasKept { newest, is_policy, failed })
+            }
+            (Err(_), None) => continue,
+        };
+        let pauses = matches!(event, Event::Kept(..));
+        if events.send(event).is_err() {
+            return;
+        }
+        if pauses {
+            thread::sleep(BETWEEN_KEEPING);
+        }
+    }
+}
+
+/// The store, which another core's thread may just be writing to.
+fn locked(store: &SharedStore) -> MutexGuard<'_, Store> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The program of a process, and what it is told and given.
@@ -199,6 +258,11 @@ impl Start<'_> {
         })?;
         Ok(started)
     }
+}
+
+/// The arguments that name the layers to do without.
+fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
+    settings.without.iter().flat_map(|layer| [OsStr::new("--without"), OsStr::new(layer.name())])
 }
 
 /// The port as a message describes it.

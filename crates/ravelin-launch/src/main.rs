@@ -16,6 +16,10 @@ mod children;
 #[cfg(target_os = "linux")]
 mod error_output;
 #[cfg(target_os = "linux")]
+mod kept;
+#[cfg(target_os = "linux")]
+mod reported;
+#[cfg(target_os = "linux")]
 mod said;
 #[cfg(target_os = "linux")]
 mod supervision;

@@ -15,18 +15,20 @@
 //! waits for that: signals, ports and the other processes go on.
 
 use crate::arguments::Settings;
-use crate::children::Core;
-use crate::said::{say, told};
+use crate::children::{Core, HasKept, SharedStore};
+use crate::kept::{FolderError, Store};
+use crate::reported::{Reported, What};
+use crate::said::say;
 use confinement::{ProcessEnd, Role, SeparateError};
-use messages::launch::CoreReport;
 use messages::listening::{Listening, listen};
 use ports::live::handed_over::OpenedPort;
 use ports::live::{AttachError, WantedPort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -68,6 +70,14 @@ pub(crate) enum LaunchError {
         /// What the system said.
         source: io::Error,
     },
+    /// policies cannot be kept
+    #[error("policies cannot be kept in {}: {source}", folder.display())]
+    Keep {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        source: FolderError,
+    },
     /// the system refuses
     #[error("{0}")]
     System(#[from] io::Error),
@@ -78,7 +88,9 @@ pub(crate) enum Event {
     /// The process of this number has ended.
     Ended(Role, i32, io::Result<ProcessEnd>),
     /// The core of this number reports.
-    Report(u64, CoreReport),
+    Report(u64, Reported),
+    /// Something was kept, or not, that the core of this number reported.
+    Kept(u64, HasKept),
     /// A signal came.
     Signal(i32),
 }
@@ -140,7 +152,12 @@ pub(crate) struct Port<'a> {
 struct Supervisor<'a> {
     settings: &'a Settings,
     ports: Vec<Port<'a>>,
-    listening: Listening,
+    /// Nothing if it could not be made again.
+    listening: Option<Listening>,
+    /// Whether a process has had it.
+    listened: bool,
+    /// What keeps policies, where they have to be signed.
+    store: Option<SharedStore>,
     events: SyncSender<Event>,
     core: Option<Core>,
     /// How many cores were started.
@@ -164,14 +181,20 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         Ok::<_, LaunchError>(Port { wanted, opened, handed_over: true })
     };
     let ports = settings.ports.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let listening = listen(&settings.control)
-        .map_err(|source| LaunchError::Control { path: settings.control.clone(), source })?;
+    let store = settings.trust.as_ref().map(|trust| {
+        let failed = |source| LaunchError::Keep { folder: trust.keep_in.clone(), source };
+        Ok::<_, LaunchError>(Arc::new(Mutex::new(Store::open(&trust.keep_in).map_err(failed)?)))
+    });
+    let store = store.transpose()?;
+    let listening = Some(listen_at(&settings.control)?);
     let (events, heard) = mpsc::sync_channel(MOST_EVENTS);
     heed_signals(&events)?;
     let mut supervisor = Supervisor {
         settings,
         ports,
         listening,
+        listened: false,
+        store,
         events,
         core: None,
         cores: 0,
@@ -187,12 +210,18 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
             Ok(Event::Signal(SIGHUP)) => supervisor.compile_restart.at = Some(Instant::now()),
             Ok(Event::Signal(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Ok(Event::Report(number, report)) => supervisor.heard(number, &report),
+            Ok(Event::Kept(number, kept)) => supervisor.kept(number, kept),
             Ok(Event::Ended(role, id, ended)) => supervisor.ended(role, id, &ended),
             Err(RecvTimeoutError::Timeout) => {}
         }
         supervisor.restart();
         supervisor.look();
     }
+}
+
+/// The control socket, made anew.
+fn listen_at(path: &Path) -> Result<Listening, LaunchError> {
+    listen(path).map_err(|source| LaunchError::Control { path: path.to_owned(), source })
 }
 
 impl Supervisor<'_> {
@@ -209,7 +238,8 @@ impl Supervisor<'_> {
         self.cores += 1;
         (self.locked, self.active) = (false, false);
         (self.compile_restart, self.control_restart) = (Restart::new(), Restart::new());
-        self.core = Some(Core::start(self.settings, &self.ports, self.cores, &self.events)?);
+        self.core =
+            Some(Core::start(self.settings, &self.ports, self.cores, self.store.as_ref(), &self.events)?);
         Ok(())
     }
 
@@ -229,30 +259,60 @@ impl Supervisor<'_> {
             self.compile_restart.ended();
         }
         if self.control_restart.is_due()
-            && let Err(error) = core.control(self.settings, &self.listening.listener, &self.events)
+            && let Err(error) = self.start_control()
         {
             say(&format!("ravelin-launch: control: {error}"));
             self.control_restart.ended();
         }
     }
 
+    /// Starts `control` with a socket that none before it had: whoever has one can shut it for all.
+    fn start_control(&mut self) -> Result<(), LaunchError> {
+        let Some(core) = &mut self.core else { return Ok(()) };
+        if self.listened {
+            self.listening = None;
+        }
+        let listening = match self.listening.take() {
+            Some(listening) => listening,
+            None => listen_at(&self.settings.control)?,
+        };
+        self.listened = true;
+        core.control(self.settings, &self.listening.insert(listening).listener, &self.events)
+    }
+
+    /// Says what became of what the core wanted kept.
+    fn kept(&mut self, number: u64, kept: HasKept) {
+        let HasKept { newest, is_policy, failed } = &kept;
+        match failed {
+            Some(why) => say(&format!(
+                "ravelin-launch: version {newest} is not on the disk: {why}; with an end of the gateway it is forgotten"
+            )),
+            None if *is_policy => say(&format!("ravelin-launch: policy version {newest} is kept")),
+            None => {}
+        }
+        if let Some(core) = self.core.as_mut().filter(|core| core.is(number)) {
+            // If it is gone, its end is heard of.
+            let _ = core.has_kept(kept);
+        }
+    }
+
     /// A core reports.
-    fn heard(&mut self, number: u64, report: &CoreReport) {
+    fn heard(&mut self, number: u64, reported: &Reported) {
         if !self.core.as_ref().is_some_and(|core| core.is(number)) {
             return;
         }
-        match report {
+        match reported.what {
             // A core that was taken over may say it again and again.
-            CoreReport::Locked { .. } if self.locked => return,
-            CoreReport::Locked { .. } => {
+            What::Locked if self.locked => return,
+            What::Locked => {
                 self.locked = true;
                 let now = Some(Instant::now());
                 (self.compile_restart.at, self.control_restart.at) = (now, now);
             }
-            CoreReport::Activated { .. } => self.active = true,
-            CoreReport::Refused { .. } => {}
+            What::Activated => self.active = true,
+            What::Refused => {}
         }
-        tell(report);
+        say(&reported.line);
     }
 
     /// A process has ended.
@@ -296,24 +356,6 @@ impl Supervisor<'_> {
                 say(&format!("ravelin-launch: port {number}: {name} is there again"));
             }
         }
-    }
-}
-
-/// Says what the core reports.
-fn tell(report: &CoreReport) {
-    match report {
-        CoreReport::Locked { layers } if layers.is_empty() => {
-            say("core: runs, and drops every packet until a policy is there");
-        }
-        CoreReport::Locked { layers } => {
-            let layers = told(&layers.join(", "));
-            say(&format!("core: locked in by {layers}; it drops every packet until a policy is there"));
-        }
-        CoreReport::Activated { hash, number } => {
-            let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            say(&format!("core: program {number} runs, sha256 {hash}"));
-        }
-        CoreReport::Refused { why } => say(&format!("core: what ran goes on: {}", told(why))),
     }
 }
 

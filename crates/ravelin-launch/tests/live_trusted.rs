@@ -4,6 +4,9 @@
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
+#[path = "live_trusted/signed.rs"]
+mod signed;
+
 use rig::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -82,11 +85,18 @@ struct Trusted {
     launch: Child,
     /// What it tells, line by line.
     told: Receiver<String>,
+    /// Further arguments of `serve`.
+    more: Vec<String>,
 }
 
 impl Trusted {
     /// `None` where that is not allowed here.
     fn new(test: &str, more: &[&str]) -> Option<Trusted> {
+        Trusted::with(test, more, "", |_| {})
+    }
+
+    /// With more at the end of its file, and with what is to be made ready in its folder.
+    fn with(test: &str, more: &[&str], in_file: &str, ready: impl FnOnce(&Path)) -> Option<Trusted> {
         let Ok(gateway) = Namespace::new() else {
             assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
             eprintln!("{test}: not run, since network namespaces cannot be made here");
@@ -102,25 +112,21 @@ impl Trusted {
         let file = folder.path().join("gateway.toml");
         let control = folder.path().join("control.sock");
         let text = format!(
-            "program = \"filter.rav\"\ncontrol = \"{}\"\n[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n",
+            "program = \"filter.rav\"\ncontrol = \"{}\"\n[[port]]\ninterface = \"to-a\"\n[[port]]\ninterface = \"to-b\"\n{in_file}",
             control.display()
         );
         fs::write(&file, text).expect("written");
+        ready(folder.path());
         built("ravelin-core");
-        let mut command = gateway.command(built("ravelin"), None);
-        let mut launch = command
-            .args(["serve", "--trusted"])
-            .args(more)
-            .arg(&file)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let (tells, told) = channel();
-        let errors = BufReader::new(launch.stderr.take().expect("piped"));
-        thread::spawn(move || {
-            errors.lines().map_while(Result::ok).take_while(|line| tells.send(line.clone()).is_ok()).count()
-        });
-        Some(Trusted { gateway, a, b, folder, launch, told })
+        let more: Vec<String> = more.iter().map(ToString::to_string).collect();
+        let (launch, told) = started(&gateway, &more, &file);
+        Some(Trusted { gateway, a, b, folder, launch, told, more })
+    }
+
+    /// Starts it again, after it has ended.
+    fn start_again(&mut self) {
+        let file = self.folder.path().join("gateway.toml");
+        (self.launch, self.told) = started(&self.gateway, &self.more, &file);
     }
 
     /// Waits until it tells a line with these words.
@@ -200,6 +206,24 @@ impl Trusted {
             assert!(Instant::now() < end, "{}", String::from_utf8_lossy(&output.stdout));
         }
     }
+}
+
+/// Starts a gateway in a namespace.
+fn started(gateway: &Namespace, more: &[String], file: &Path) -> (Child, Receiver<String>) {
+    let mut command = gateway.command(built("ravelin"), None);
+    let mut launch = command
+        .args(["serve", "--trusted"])
+        .args(more)
+        .arg(file)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let (tells, told) = channel();
+    let errors = BufReader::new(launch.stderr.take().expect("piped"));
+    thread::spawn(move || {
+        errors.lines().map_while(Result::ok).take_while(|line| tells.send(line.clone()).is_ok()).count()
+    });
+    (launch, told)
 }
 
 impl Drop for Trusted {
@@ -360,5 +384,19 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
         let output = command.args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && words.contains(refused), "{port}: {words}");
+    }
+    // Whoever compiles would not see it.
+    let other = tempfile::tempdir().expect("a folder");
+    let outside = other.path().join("filter.rav");
+    fs::write(&outside, PROGRAM).expect("written");
+    let table = format!(
+        "program = \"filter.rav\"\n[[port]]\ninterface = \"lo\"\n[[table]]\nname = \"t\"\nfrom = {outside:?}\n"
+    );
+    for text in [format!("program = {outside:?}\n[[port]]\ninterface = \"lo\"\n"), table] {
+        fs::write(&file, text).expect("written");
+        let mut command = Command::new(built("ravelin"));
+        let output = command.args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && words.contains("put the file there"), "{words}");
     }
 }

@@ -1,5 +1,6 @@
 //! The command line of `ravelin bundle`.
 
+use super::socket::Socket;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -15,6 +16,10 @@ pub(crate) enum BundleCommand {
     Show(ShowBundleArguments),
     /// Judge a bundle as a gateway does
     Verify(VerifyArguments),
+    /// Have a running gateway take a bundle
+    Install(InstallArguments),
+    /// Have the policy stay that a running gateway took with a time to confirm
+    Confirm(ConfirmArguments),
 }
 
 /// `ravelin bundle key`
@@ -86,4 +91,37 @@ pub(crate) struct VerifyArguments {
     /// The time to judge at, such as 2027-01-31T12:00:00Z, in place of now
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
+}
+
+/// `ravelin bundle install`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ravelin bundle install two.bundle
+  ravelin bundle install two.bundle --confirm-within 90s
+  ravelin bundle install two.bundle --control /run/ravelin.sock
+
+The gateway judges the bundle, and says why where it refuses it. What ran goes on then.")]
+pub(crate) struct InstallArguments {
+    /// The bundle
+    #[arg(value_name = "BUNDLE")]
+    pub(crate) file: PathBuf,
+    /// Have the policy before it take over again after this time, unless it is confirmed until then
+    #[arg(long, value_name = "TIME")]
+    pub(crate) confirm_within: Option<humantime::Duration>,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// `ravelin bundle confirm`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  ravelin bundle confirm 3b0c…
+
+`ravelin bundle install` says the hash, and `ravelin show policy`.")]
+pub(crate) struct ConfirmArguments {
+    /// The hash of the policy
+    #[arg(value_name = "HASH")]
+    pub(crate) hash: String,
+    #[command(flatten)]
+    pub(crate) socket: Socket,
 }

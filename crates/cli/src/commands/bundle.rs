@@ -1,17 +1,21 @@
-//! `ravelin bundle`: policies that administrators sign, made, shown and judged.
+//! `ravelin bundle`: policies that administrators sign, made, shown, judged and handed to a gateway.
 
 mod description;
 mod key_file;
 
 use crate::arguments::bundle::{
-    BundleCommand, BundleKeyCommand, ShowBundleArguments, SignArguments, VerifyArguments,
+    BundleCommand, BundleKeyCommand, ConfirmArguments, InstallArguments, ShowBundleArguments, SignArguments,
+    VerifyArguments,
 };
 use crate::failure::Failure;
 use crate::render;
+use crate::render::answer::text;
 use crate::render::diagnostic::hex;
 use crate::render::quantity::of;
 use ::bundle::sign::{UnverifiedBundle, add_signature, read_unverified, sign};
-use ::bundle::{SignedPolicy, limits};
+use ::bundle::{EngineVersion, SignedPolicy, Trust, limits};
+use gateway::config::TrustConfig;
+use gateway::control::{self, Asked};
 use ports::files;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -33,6 +37,8 @@ pub(super) fn run(what: &BundleCommand, json: bool) -> Result<(), Failure> {
         BundleCommand::Sign(wanted) => write_signed(wanted, json),
         BundleCommand::Show(wanted) => show(wanted, json),
         BundleCommand::Verify(wanted) => verify(wanted, json),
+        BundleCommand::Install(wanted) => install(wanted, json),
+        BundleCommand::Confirm(wanted) => confirm(wanted, json),
     }
 }
 
@@ -107,12 +113,25 @@ fn verify(wanted: &VerifyArguments, json: bool) -> Result<(), Failure> {
     let trust = description::trust(&wanted.trust, &text)?;
     let now = match &wanted.at {
         Some(text) => description::seconds(text).map_err(|error| Failure::Usage(format!("--at: {error}")))?,
-        None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        None => now(),
     };
-    let bundle = read(&wanted.file)?;
+    judge(&trust, &wanted.file, now, wanted.newest, json)
+}
+
+/// Judges the bundle that a gateway's file names, as its first one.
+pub(super) fn check(trust: &TrustConfig, file: &Path, json: bool) -> Result<(), Failure> {
+    judge(&trust.trust().map_err(Failure::Finding)?, file, now(), 0, json)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn judge(trust: &Trust, file: &Path, now: u64, newest: u64, json: bool) -> Result<(), Failure> {
+    let bundle = read(file)?;
     let accepted = trust
-        .accept(&bundle, now, wanted.newest, description::own_engine()?)
-        .map_err(|error| Failure::Finding(format!("{}: refused: {error}", wanted.file.display())))?;
+        .accept(&bundle, now, newest, EngineVersion::OWN)
+        .map_err(|error| Failure::Finding(format!("{}: refused: {error}", file.display())))?;
     if json {
         let (hash, signers) = (hex(&accepted.hash), &accepted.signed_by);
         let version = accepted.policy.version;
@@ -124,6 +143,35 @@ fn verify(wanted: &VerifyArguments, json: bool) -> Result<(), Failure> {
     let _ = writeln!(text, "hash {}", hex(&accepted.hash));
     let _ = writeln!(text, "accepted, signed by {}", accepted.signed_by.join(", "));
     Ok(render::text(&text)?)
+}
+
+/// Has a running gateway take a policy.
+fn install(wanted: &InstallArguments, json: bool) -> Result<(), Failure> {
+    let bundle = read(&wanted.file)?;
+    let confirm_within = wanted.confirm_within.map(to_confirm).transpose()?;
+    let answer = control::install(&wanted.socket.control, &bundle, confirm_within)?;
+    tell_done(&answer, json)
+}
+
+/// Has a policy stay that a running gateway took.
+fn confirm(wanted: &ConfirmArguments, json: bool) -> Result<(), Failure> {
+    let answer = control::ask(&wanted.socket.control, Asked::Confirm { hash: wanted.hash.clone() })?;
+    tell_done(&answer, json)
+}
+
+fn tell_done(answer: &Value, json: bool) -> Result<(), Failure> {
+    if json {
+        return Ok(render::json(answer)?);
+    }
+    Ok(render::text(&format!("{}\n", text(answer, "done")))?)
+}
+
+/// A time to confirm in seconds, of which the core knows no parts.
+fn to_confirm(time: humantime::Duration) -> Result<u32, Failure> {
+    let seconds = u32::try_from(time.as_secs()).ok().filter(|_| time.subsec_nanos() == 0);
+    seconds.ok_or_else(|| {
+        Failure::Usage(format!("--confirm-within: {time} is no number of seconds, such as 90s"))
+    })
 }
 
 /// What is told of a policy.

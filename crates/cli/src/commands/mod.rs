@@ -42,7 +42,7 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Compile(arguments) => compile::run(arguments, line.json),
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
-        Command::CompileForCore { file } => trusted::compile_for_core(file),
+        Command::CompileForCore { file, without } => trusted::compile_for_core(file, without),
         Command::ControlForCore { without } => trusted::control_for_core(without),
         Command::Show(arguments) => show::run(arguments, line.json),
         Command::Top(arguments) => top::run(arguments, line.json),

@@ -4,7 +4,7 @@ use crate::allowance::Allowance;
 use crate::arguments::DiagnosticFormat;
 use crate::arguments::live::ServeArguments;
 use crate::commands::policy::review::{review, tested};
-use crate::commands::trusted;
+use crate::commands::{bundle, trusted};
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::imported::Imported;
@@ -51,10 +51,15 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
         ProcessConfig::Gateway(config) => config,
         ProcessConfig::Names(config) => return serve_names(file, &config),
     };
+    refuse_untrusted(file, &config)?;
     let remote = Arc::new(OnceLock::new());
     let (named, names, running) = (file.clone(), file.clone(), remote.clone());
     let reader = ConfigReader {
-        config: Arc::new(move || read(&named).map_err(|error| error.to_string())),
+        config: Arc::new(move || {
+            let config = read(&named).map_err(|error| error.to_string())?;
+            refuse_untrusted(&named, &config).map_err(|error| error.to_string())?;
+            Ok(config)
+        }),
         load: Arc::new(move |config| loaded(&names, config, executing, running.get().map(Running::of))),
         review: Arc::new(review),
         provides: memory_limit::to_provide,
@@ -76,6 +81,17 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     }
     let text = render::report::live(&served.report, served.programs, &served.program, &served.sources);
     Ok(render::text(&text)?)
+}
+
+/// Refuses a file that asks for signed policies: a gateway that is one process does not look for signatures.
+fn refuse_untrusted(file: &Path, config: &Config) -> Result<(), Failure> {
+    match config.trust {
+        Some(_) => Err(Failure::Finding(format!(
+            "{}: `[trust]` needs `ravelin serve --trusted`: without it, programs would run that nobody signed",
+            file.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Answers for names, without ports.
@@ -133,6 +149,9 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
         ProcessConfig::Gateway(config) => config,
         ProcessConfig::Names(config) => return check_names(file, &config, json),
     };
+    if let Some(trust) = &config.trust {
+        return bundle::check(trust, &config.program, json);
+    }
     let (loaded, policies, filled, settables) =
         loaded_filled(file, &config, executing, None, &mut Allowance::to_check())
             .map_err(Failure::Finding)?;

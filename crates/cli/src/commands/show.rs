@@ -72,12 +72,32 @@ fn active(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
         count(whole(&active, "received")),
         count(whole(&active, "forwarded")),
     );
+    if active["policy"].is_object() {
+        told.insert_str(0, &signed(&active["policy"]));
+    }
     for (what, reasons) in [("dropped", &active["dropped"]), ("punted", &active["punted"])] {
         for (reason, packets) in reasons.as_object().into_iter().flatten() {
             told += &format!("{what:<12}{} {reason}\n", count(packets.as_u64().unwrap_or_default()));
         }
     }
     Ok(render::text(&told)?)
+}
+
+/// The signed policy that runs.
+fn signed(policy: &Value) -> String {
+    let mut told =
+        format!("policy      version {}, hash {}\n", whole(policy, "version"), text(policy, "hash"));
+    for (name, key) in policy["signed_by"].as_object().into_iter().flatten() {
+        told += &format!("signed by   {name}, key {}\n", key.as_str().unwrap_or_default());
+    }
+    told += &match (policy["seconds_left"].as_u64(), policy["before"].as_u64()) {
+        (None, _) => "confirmed   yes\n".to_owned(),
+        (Some(left), Some(before)) => {
+            format!("confirmed   no: version {before} takes over again in {left} s\n")
+        }
+        (Some(left), None) => format!("confirmed   no: every packet is dropped again in {left} s\n"),
+    };
+    told
 }
 
 /// Has the gateway measure itself for a while.

@@ -10,13 +10,15 @@ use gateway::{Config, beside_core};
 use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
+use messages::limits::LONGEST_BUNDLE;
+use ports::files;
 use ports::live::handed_over::can_be_handed_over;
 use ports::live::{Offloads, PortKind, WantedPort};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
 
@@ -24,6 +26,9 @@ use std::{env, fs};
 pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(), Failure> {
     let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
     suits(config).map_err(finding)?;
+    // The process that reads it has another working directory.
+    let real = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
+    lies_together(&real, config).map_err(finding)?;
     let ravelin = env::current_exe().map_err(|error| finding(error.to_string()))?;
     let beside = |name: &str| -> Result<PathBuf, Failure> {
         let path = ravelin.with_file_name(name);
@@ -36,13 +41,21 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
     };
     let mut launch = Command::new(beside("ravelin-launch")?);
     launch.arg("--core").arg(beside("ravelin-core")?);
-    // The process that reads it has another working directory.
-    let file = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
-    launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(file);
+    launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(real);
     launch.arg("--control").arg(&config.control);
     launch.arg("--workers").arg(config.workers.count.to_string());
     for layer in without {
         launch.arg("--without").arg(layer.name());
+    }
+    if let Some(trust) = &config.trust {
+        launch.arg("--gateway").arg(&trust.gateway).arg("--threshold").arg(trust.threshold.to_string());
+        // Whoever keeps it has another working directory, too.
+        launch
+            .arg("--keep-in")
+            .arg(path::absolute(&trust.keep_in).map_err(|error| finding(error.to_string()))?);
+        for (name, digits) in &trust.keys {
+            launch.arg("--key").arg(format!("{name}={digits}"));
+        }
     }
     config.ports.iter().for_each(|port| add_port(&mut launch, port));
     // It comes back only where it could not begin.
@@ -62,12 +75,49 @@ fn suits(config: &Config) -> Result<(), String> {
         can_be_handed_over(port)
             .map_err(|what| format!("port {} cannot be had with `--trusted` yet: {what}", port.name()))?;
     }
+    if config.trust.is_some() {
+        suits_signed(config)?;
+    }
     match asked.iter().find(|(is_asked, _)| *is_asked) {
         Some((_, what)) => Err(format!(
             "{what} cannot be had with `--trusted` yet: remove them from the file, or leave `--trusted` out"
         )),
         None => Ok(()),
     }
+}
+
+/// Whether the file leaves to a signed policy what only that can say.
+fn suits_signed(config: &Config) -> Result<(), String> {
+    if !config.tables.is_empty() || !config.settings.values.is_empty() {
+        return Err(
+            "`[[table]]` and `[set]` mean nothing with `[trust]`: a signed policy brings its entries and values along"
+                .to_owned(),
+        );
+    }
+    if config.workers.count > 1 && !config.workers.own_state {
+        return Err(format!(
+            "with {} workers and `[trust]`, what a policy remembers may be apart for each of them: write `state = \"per-worker\"` if policies may, or `workers = 1`",
+            config.workers.count
+        ));
+    }
+    Ok(())
+}
+
+/// Whether what the file names lies in its folder or below: the process that compiles sees nothing else.
+fn lies_together(file: &Path, config: &Config) -> Result<(), String> {
+    let Some(folder) = file.parent() else { return Ok(()) };
+    let named = [&config.program].into_iter().chain(config.tables.iter().map(|table| &table.file));
+    for path in named {
+        // What is missing is missed by whoever reads it.
+        if fs::canonicalize(path).is_ok_and(|real| !real.starts_with(folder)) {
+            return Err(format!(
+                "{} lies outside of {}: with `--trusted`, nothing else than this folder can be read: put the file there",
+                path.display(),
+                folder.display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn add_port(launch: &mut Command, port: &WantedPort) {
@@ -88,21 +138,36 @@ fn add_port(launch: &mut Command, port: &WantedPort) {
     }
 }
 
-/// Makes the program of a gateway's file, and gives it to the core by standard input.
-pub(super) fn compile_for_core(file: &Path) -> Result<(), Failure> {
+/// Makes the program of a gateway's file, and gives it to the core by standard input; confined, but for the
+/// layers in `without`. Of files it can read those in the folder of the gateway's file and below, and no
+/// other.
+pub(super) fn compile_for_core(file: &Path, without: &[Layer]) -> Result<(), Failure> {
+    let missing = |missing: Missing| Failure::Finding(missing.to_string());
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let entered = confinement::enter_to_read(folder, without).map_err(missing)?;
+    let failed = |error: io::Error| Failure::Finding(format!("the core: {error}"));
+    let mut core = standard_input().map_err(failed)?;
+    entered.lock().map_err(missing)?;
+    // The folder is the working directory now.
+    let file = Path::new(file.file_name().unwrap_or_default());
     let config = read(file);
     let program = config.map_err(|error| error.to_string()).and_then(|config| {
+        if config.trust.is_some() {
+            // Nobody looks into it before the core has found its signatures right.
+            let bundle = files::read(&config.program, LONGEST_BUNDLE as u64)
+                .map_err(|error| format!("cannot read {}: {error}", config.program.display()))?;
+            return Ok(CompileMessage::Bundle(bundle));
+        }
         let filled = filled_program(file, &config, None, &mut Allowance::to_load())?;
         let suits = config.workers.suit(&filled.program);
         suits.map_err(|error| format!("{}: {error}", file.display()))?;
         filled.policies.iter().try_for_each(tested)?;
-        Ok(print(&filled.program))
+        Ok(CompileMessage::Program(print(&filled.program)))
     });
     // Whoever reads it need not be at a terminal.
     let refused = |text: String| CompileMessage::Refused(anstream::adapter::strip_str(&text).to_string());
-    let compiled = program.map_or_else(refused, CompileMessage::Program);
-    let sent = standard_input().and_then(|mut core| core.send(&compiled, &[]));
-    sent.map_err(|error| Failure::Finding(format!("the core: {error}")))
+    let compiled = program.unwrap_or_else(refused);
+    core.send(&compiled, &[]).map_err(failed)
 }
 
 /// Answers at the control socket that standard output is, by what the core at the other end of standard input

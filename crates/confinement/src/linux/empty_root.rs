@@ -7,6 +7,7 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, UnmountFlags,
 };
 use rustix::{fs, mount, process};
+use std::os::fd::OwnedFd;
 
 /// Puts the root there and gives up all others.
 ///
@@ -17,9 +18,7 @@ pub(super) fn put() -> Result<(), Missing> {
     let missing = |what: &'static str| {
         move |error: Errno| Missing::new(Layer::MountNamespace, format!("{what}: {error}"))
     };
-    // What is mounted here must not be seen outside.
-    mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
-        .map_err(missing("mount"))?;
+    apart()?;
     let empty = mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).map_err(missing("fsopen"))?;
     // One inode is that of the root itself.
     for (option, value) in [("nr_inodes", "1"), ("size", "4k"), ("mode", "0")] {
@@ -32,9 +31,23 @@ pub(super) fn put() -> Result<(), Missing> {
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let root =
         mount::fsmount(&empty, FsMountFlags::FSMOUNT_CLOEXEC, attributes).map_err(missing("fsmount"))?;
-    mount::move_mount(&root, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+    make_root(&root)
+}
+
+/// Lets nobody outside see what is mounted from now on.
+pub(super) fn apart() -> Result<(), Missing> {
+    mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
+        .map_err(|error| Missing::new(Layer::MountNamespace, format!("mount: {error}")))
+}
+
+/// Makes what was mounted nowhere yet the root, as [`put`] says.
+pub(super) fn make_root(root: &OwnedFd) -> Result<(), Missing> {
+    let missing = |what: &'static str| {
+        move |error: Errno| Missing::new(Layer::MountNamespace, format!("{what}: {error}"))
+    };
+    mount::move_mount(root, "", CWD, "/", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .map_err(missing("move_mount"))?;
-    process::fchdir(&root).map_err(missing("fchdir"))?;
+    process::fchdir(root).map_err(missing("fchdir"))?;
     process::pivot_root(".", ".").map_err(missing("pivot_root"))?;
     mount::unmount(".", UnmountFlags::DETACH).map_err(missing("umount"))?;
     process::chdir("/").map_err(missing("chdir"))

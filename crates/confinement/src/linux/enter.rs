@@ -1,8 +1,11 @@
 //! What a process does to itself: first its place and its rights, then, once its threads are there, its
 //! calls.
 
-use super::{empty_root, filter, limits, namespaces, rights, sys};
+use super::{empty_root, filter, folder_root, limits, namespaces, rights, sys};
 use crate::{Layer, Locked, Missing, Role};
+use landlock::PathFd;
+use rustix::fs::Stat;
+use std::path::Path;
 use std::{env, fs};
 
 /// A process that has its place and no rights, and may still make its threads.
@@ -23,6 +26,19 @@ pub struct Entered {
 /// A layer of the role cannot be had and is not in `without`. What was applied until then stays: the
 /// process should end.
 pub fn enter(role: Role, without: &[Layer]) -> Result<Entered, Missing> {
+    enter_with(role, None, without)
+}
+
+/// The same as [`Role::Compile`], which may read what is in a folder and below it: that is the root then, and
+/// the working directory. Where the layer is left out that gives it this root, it is the working directory.
+///
+/// # Errors
+/// As with [`enter`]; or it is no folder that this process can reach.
+pub fn enter_to_read(folder: &Path, without: &[Layer]) -> Result<Entered, Missing> {
+    enter_with(Role::Compile, Some(folder), without)
+}
+
+fn enter_with(role: Role, folder: Option<&Path>, without: &[Layer]) -> Result<Entered, Missing> {
     let wanted = |layer| role.layers().any(|has| has == layer) && !without.contains(&layer);
     single_thread()?;
     let outside = env::var(namespaces::OUTSIDE).ok();
@@ -35,8 +51,14 @@ pub fn enter(role: Role, without: &[Layer]) -> Result<Entered, Missing> {
     if wanted(Layer::UserNamespace) {
         namespaces::no_further_users()?;
     }
+    let folder = folder.map(Folder::open).transpose()?;
     if wanted(Layer::MountNamespace) {
-        empty_root::put()?;
+        match &folder {
+            Some(folder) => folder_root::put(folder.path)?,
+            None => empty_root::put()?,
+        }
+    } else if let Some(folder) = &folder {
+        rustix::process::chdir(folder.path).map_err(|error| folder.missing(error))?;
     }
     if wanted(Layer::NoNewPrivileges) {
         rights::no_new_privileges()?;
@@ -46,16 +68,44 @@ pub fn enter(role: Role, without: &[Layer]) -> Result<Entered, Missing> {
         let root = !wanted(Layer::UserNamespace) && rustix::process::geteuid().is_root();
         rights::no_capabilities(root)?;
     }
+    let about = folder.as_ref().map(|folder| folder.about);
     if wanted(Layer::Landlock) {
-        rights::landlock()?;
+        rights::landlock(folder.map(|folder| folder.handle))?;
     }
     if wanted(Layer::NonDumpable) {
         rights::not_dumpable()?;
     }
     if wanted(Layer::MountNamespace) {
-        empty_root::check()?;
+        match about {
+            Some(about) => folder_root::check(&about)?,
+            None => empty_root::check()?,
+        }
     }
     Ok(Entered { role, without: without.to_vec() })
+}
+
+/// A folder that may be read.
+struct Folder<'a> {
+    path: &'a Path,
+    /// It, whatever becomes of the path.
+    handle: PathFd,
+    about: Stat,
+}
+
+impl Folder<'_> {
+    fn open(path: &Path) -> Result<Folder<'_>, Missing> {
+        let missing = |why: String| {
+            let why = format!("{}: {why}; nobody (65534) has to be able to reach it", path.display());
+            Missing::new(Layer::Landlock, why)
+        };
+        let handle = PathFd::new(path).map_err(|error| missing(error.to_string()))?;
+        let about = rustix::fs::fstat(&handle).map_err(|error| missing(error.to_string()))?;
+        Ok(Folder { path, handle, about })
+    }
+
+    fn missing(&self, why: rustix::io::Errno) -> Missing {
+        Missing::new(Layer::Landlock, format!("{}: {why}", self.path.display()))
+    }
 }
 
 /// Fails if there are other threads: rights are given up thread by thread, and they would keep theirs.

@@ -3,6 +3,7 @@
 mod empty_root;
 mod enter;
 mod filter;
+mod folder_root;
 mod limits;
 mod namespaces;
 #[cfg(feature = "start")]
@@ -12,7 +13,7 @@ mod rights;
 mod separate;
 mod sys;
 
-pub use enter::{Entered, enter, lock};
+pub use enter::{Entered, enter, enter_to_read, lock};
 #[cfg(feature = "start")]
 pub use probe::probe;
 #[cfg(feature = "start")]

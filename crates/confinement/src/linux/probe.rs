@@ -41,7 +41,7 @@ fn try_one(layer: Layer, users: bool) -> Result<(), String> {
             Layer::MountNamespace => empty_root::put().and_then(|()| empty_root::check()),
             Layer::NoNewPrivileges => rights::no_new_privileges(),
             Layer::Capabilities => rights::no_capabilities(false),
-            Layer::Landlock => rights::landlock(),
+            Layer::Landlock => rights::landlock(None),
             Layer::NonDumpable => rights::not_dumpable(),
             Layer::Limits => limits::apply(Role::Core),
             Layer::Seccomp => filter::apply(Role::Core),

@@ -4,7 +4,8 @@
 use super::sys;
 use crate::{Layer, Missing};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::process::DumpableBehavior;
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
@@ -73,8 +74,8 @@ const NEEDED: ABI = ABI::V6;
 /// The last version that is known here. What it knows more than [`NEEDED`] is asked for where Linux knows it.
 const KNOWN: ABI = ABI::V10;
 
-/// Gives up all rights that Landlock knows.
-pub(super) fn landlock() -> Result<(), Missing> {
+/// Gives up all rights that Landlock knows, but to read what is in a folder if one is given.
+pub(super) fn landlock(reads: Option<PathFd>) -> Result<(), Missing> {
     let missing = |error: landlock::RulesetError| {
         Missing::new(
             Layer::Landlock,
@@ -91,7 +92,12 @@ pub(super) fn landlock() -> Result<(), Missing> {
         .and_then(|rules| rules.handle_access(AccessNet::from_all(KNOWN)))
         .and_then(|rules| rules.scope(Scope::from_all(KNOWN)))
         .map_err(missing)?;
-    let status = rules.create().map_err(missing)?.restrict_self().map_err(missing)?;
+    let mut rules = rules.create().map_err(missing)?;
+    if let Some(folder) = reads {
+        let read = AccessFs::ReadFile | AccessFs::ReadDir;
+        rules = rules.add_rule(PathBeneath::new(folder, read)).map_err(missing)?;
+    }
+    let status = rules.restrict_self().map_err(missing)?;
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(Missing::new(Layer::Landlock, "Linux has not taken it over"));
     }

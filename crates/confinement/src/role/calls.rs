@@ -137,7 +137,57 @@ const RT_SIGPROCMASK: AllowedCall =
     any("rt_sigprocmask", libc::SYS_rt_sigprocmask, "the beginning and the end of a thread");
 const EXIT: AllowedCall = any("exit", libc::SYS_exit, "the end of a thread");
 
+/// The flags of openat(2) by which a file can be changed or made.
+const CHANGES_FILES: u64 = (libc::O_WRONLY
+    | libc::O_RDWR
+    | libc::O_CREAT
+    | libc::O_TRUNC
+    | libc::O_APPEND
+    | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u64;
+
+const CLONE: AllowedCall = AllowedCall {
+    name: "clone",
+    number: libc::SYS_clone,
+    only: "with `CLONE_THREAD`, without new namespaces",
+    why: "makes a thread",
+    arguments: &[&[
+        Condition { argument: 0, holds: Holds::With((libc::CLONE_THREAD | libc::CLONE_VM) as u64) },
+        Condition { argument: 0, holds: Holds::Without(NAMESPACES) },
+    ]],
+};
+const NAME_THREAD: AllowedCall = AllowedCall {
+    name: "prctl",
+    number: libc::SYS_prctl,
+    only: "`PR_SET_NAME`",
+    why: "names of threads",
+    arguments: &[&[is(0, libc::PR_SET_NAME)]],
+};
+const SET_ROBUST_LIST: AllowedCall =
+    any("set_robust_list", libc::SYS_set_robust_list, "the beginning of a thread");
+const RSEQ: AllowedCall = any("rseq", libc::SYS_rseq, "the beginning of a thread");
+const SCHED_GETAFFINITY: AllowedCall =
+    any("sched_getaffinity", libc::SYS_sched_getaffinity, "the beginning of a thread");
+const GETTID: AllowedCall = any("gettid", libc::SYS_gettid, "the beginning of a thread");
+
+#[cfg(target_arch = "x86_64")]
+const READLINK: AllowedCall = any("readlink", libc::SYS_readlink, "where a link leads");
+#[cfg(not(target_arch = "x86_64"))]
+const READLINK: AllowedCall = any("readlinkat", libc::SYS_readlinkat, "where a link leads");
+
 const COMPILE: &[AllowedCall] = &[
+    AllowedCall {
+        name: "openat",
+        number: libc::SYS_openat,
+        only: "to read",
+        why: "opens files below the folder of the gateway's file",
+        arguments: &[&[Condition { argument: 2, holds: Holds::Without(CHANGES_FILES) }]],
+    },
+    any("statx", libc::SYS_statx, "what kind of file it is, and how long"),
+    any("newfstatat", libc::SYS_newfstatat, "what kind of file it is, asked by the C library"),
+    any("getdents64", libc::SYS_getdents64, "files with names like one that is missing"),
+    READLINK,
+    any("getcwd", libc::SYS_getcwd, "where a relative path begins"),
+    any("lseek", libc::SYS_lseek, "how much of a file is left"),
     READ,
     WRITE,
     CLOSE,
@@ -157,8 +207,14 @@ const COMPILE: &[AllowedCall] = &[
     CLOCK_NANOSLEEP,
     SCHED_YIELD,
     GETRANDOM,
-    SIGALTSTACK,
+    CLONE,
+    NAME_THREAD,
+    SET_ROBUST_LIST,
+    RSEQ,
+    SCHED_GETAFFINITY,
+    GETTID,
     RT_SIGPROCMASK,
+    SIGALTSTACK,
     EXIT,
     EXIT_GROUP,
     RESTART,
@@ -229,27 +285,12 @@ const CONTROL: &[AllowedCall] = &[
     CLOCK_NANOSLEEP,
     SCHED_YIELD,
     GETRANDOM,
-    AllowedCall {
-        name: "clone",
-        number: libc::SYS_clone,
-        only: "with `CLONE_THREAD`, without new namespaces",
-        why: "a thread for each user",
-        arguments: &[&[
-            Condition { argument: 0, holds: Holds::With((libc::CLONE_THREAD | libc::CLONE_VM) as u64) },
-            Condition { argument: 0, holds: Holds::Without(NAMESPACES) },
-        ]],
-    },
-    AllowedCall {
-        name: "prctl",
-        number: libc::SYS_prctl,
-        only: "`PR_SET_NAME`",
-        why: "names of threads",
-        arguments: &[&[is(0, libc::PR_SET_NAME)]],
-    },
-    any("set_robust_list", libc::SYS_set_robust_list, "the beginning of a thread"),
-    any("rseq", libc::SYS_rseq, "the beginning of a thread"),
-    any("sched_getaffinity", libc::SYS_sched_getaffinity, "the beginning of a thread"),
-    any("gettid", libc::SYS_gettid, "the beginning of a thread"),
+    CLONE,
+    NAME_THREAD,
+    SET_ROBUST_LIST,
+    RSEQ,
+    SCHED_GETAFFINITY,
+    GETTID,
     RT_SIGPROCMASK,
     SIGALTSTACK,
     EXIT,
@@ -282,8 +323,8 @@ impl Role {
     /// instead, are not.
     pub(crate) fn unknown_calls(self) -> &'static [i64] {
         match self {
-            Self::Core | Self::Compile => &[],
-            Self::Control => &[libc::SYS_clone3],
+            Self::Core => &[],
+            Self::Compile | Self::Control => &[libc::SYS_clone3],
         }
     }
 }

@@ -3,5 +3,6 @@
 #![cfg(target_os = "linux")]
 
 mod process;
+mod reading;
 mod refused;
 mod working;

@@ -135,17 +135,18 @@ fn a_program_gives_no_rights_if_none_are_to_come() {
 }
 
 /// What processes can do once they have all layers of their role: the action, and what comes of it in each.
-const BY_ROLE: [(&str, [Comes; 3]); 10] = [
-    ("make-thread", [Comes::End, Comes::End, Comes::Done]),
+const BY_ROLE: [(&str, [Comes; 3]); 11] = [
+    ("make-thread", [Comes::End, Comes::Done, Comes::Done]),
     ("socket-netlink", [Comes::End, Comes::End, Comes::Done]),
     ("socket-ipv4", [Comes::End, Comes::End, Comes::End]),
     ("fork", [Comes::End, Comes::End, Comes::End]),
-    ("fork-by-clone3", [Comes::End, Comes::End, Comes::Unknown]),
+    ("fork-by-clone3", [Comes::End, Comes::Unknown, Comes::Unknown]),
     ("map-executable", [Comes::End, Comes::End, Comes::End]),
     ("be-dumpable", [Comes::End, Comes::End, Comes::End]),
     ("type-at-terminal", [Comes::End, Comes::End, Comes::End]),
     ("set-socket-option", [Comes::End, Comes::End, Comes::End]),
-    ("open-to-read", [Comes::End, Comes::End, Comes::End]),
+    ("open-to-read", [Comes::End, Comes::NotThere, Comes::End]),
+    ("open-to-write", [Comes::End, Comes::End, Comes::End]),
 ];
 
 /// What comes of an action.
@@ -157,6 +158,8 @@ enum Comes {
     Done,
     /// It is answered as by a Linux that does not know it.
     Unknown,
+    /// It may be asked for, and there is nothing.
+    NotThere,
 }
 
 #[test]
@@ -170,9 +173,34 @@ fn each_role_can_do_what_its_list_says_and_no_more() {
             let right = match comes {
                 Comes::End => told.killed(),
                 Comes::Done => told.output == "ready\ndone\n",
+                Comes::NotThere => told.output == format!("ready\nfailed {}\n", libc::EACCES),
                 Comes::Unknown => told.output == format!("ready\nfailed {}\n", libc::ENOSYS),
             };
             assert!(right, "{action} in {}, {comes:?}: {told:?}", role.name());
+        }
+    }
+}
+
+#[test]
+fn whoever_compiles_is_refused_every_forbidden_action_that_is_not_its_work() {
+    if !can_run("whoever_compiles_is_refused_every_forbidden_action_that_is_not_its_work") {
+        return;
+    }
+    // It may open files to read them, and here there are none. The folder that it lists was open before.
+    let answered = [
+        ("open-to-read", libc::EACCES),
+        ("open-below-descriptor", libc::EACCES),
+        ("read-proc", libc::EACCES),
+        ("look-at-file", libc::EACCES),
+        ("list-folder", 0),
+        ("fork-by-clone3", libc::ENOSYS),
+    ];
+    for (name, _) in actions() {
+        let told = locked(Role::Compile, &name);
+        match answered.iter().find(|(answered, _)| *answered == name) {
+            Some((_, 0)) => assert_eq!(told.output, "ready\ndone\n", "{name}"),
+            Some((_, error)) => assert_eq!(told.output, format!("ready\nfailed {error}\n"), "{name}"),
+            None => assert!(told.killed(), "{name}: {told:?}"),
         }
     }
 }

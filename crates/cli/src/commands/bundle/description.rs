@@ -1,6 +1,5 @@
 //! Files in TOML for `ravelin bundle`: what is to be signed, and whose signatures count.
 
-use super::key_file;
 use crate::failure::Failure;
 use crate::program;
 use bundle::{EngineVersion, KeyPrefix, SignedPolicy, TableRight, Trust, TrustedKey};
@@ -59,7 +58,7 @@ pub(super) fn policy(path: &Path, text: &[u8], json: bool) -> Result<SignedPolic
         Some(text) => {
             engine(text).ok_or_else(|| told(format!("engine: {text} is no version such as 1.2.3")))?
         }
-        None => own_engine()?,
+        None => EngineVersion::OWN,
     };
     let mut rights = Vec::new();
     for (table, right) in file.rights {
@@ -109,15 +108,9 @@ pub(super) fn trust(path: &Path, text: &[u8]) -> Result<Trust, Failure> {
         let what = format!(
             "keys.{name}: a public key has 64 hexadecimal digits, as `ravelin bundle key show` prints"
         );
-        keys.push(TrustedKey { key: key_file::key(&digits).ok_or_else(|| told(what))?, name });
+        keys.push(TrustedKey::from_digits(&name, &digits).ok_or_else(|| told(what))?);
     }
     Trust::new(&file.gateway, keys, file.threshold).map_err(|error| told(error.to_string()))
-}
-
-/// The version of this engine.
-pub(super) fn own_engine() -> Result<EngineVersion, Failure> {
-    let own = env!("CARGO_PKG_VERSION");
-    engine(own).ok_or_else(|| Failure::Finding(format!("this engine's version {own} is not three numbers")))
 }
 
 fn engine(text: &str) -> Option<EngineVersion> {

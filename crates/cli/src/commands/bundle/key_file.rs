@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::render::diagnostic::hex;
+use bundle::bytes_of_digits;
 use bundle::sign::Signer;
 use ports::live::secret_file;
 use std::path::Path;
@@ -27,19 +28,7 @@ pub(super) fn make(path: &Path) -> Result<Signer, Failure> {
 /// Reads a key.
 pub(super) fn read(path: &Path) -> Result<Signer, Failure> {
     let text = secret_file::read(path).map_err(|error| failed(&error))?;
-    let seed = key(&text)
+    let seed = bytes_of_digits(&text)
         .ok_or_else(|| of_file(path, &"it does not hold a key; `ravelin bundle key new` makes one"))?;
     Signer::new(&seed).map_err(|error| of_file(path, &error))
-}
-
-/// 32 bytes from 64 hexadecimal digits.
-pub(super) fn key(digits: &str) -> Option<[u8; 32]> {
-    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut key = [0; 32];
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(key)
 }

@@ -9,7 +9,8 @@
 //! NUMBER` removes it. `forbidden apart LAYERS ACTION` does an action in a confined process that it starts
 //! itself, and writes how it ended and the name of the host; `forbidden name-trial LAYERS` lets this action
 //! name the host, in a place where nobody else sees it. `core-with-thread` and `core-in-old-way` are cores
-//! that cannot be locked.
+//! that cannot be locked. `forbidden read FOLDER LAYERS PATH` confines itself as whoever compiles, to that
+//! folder, and reads a file; `forbidden write` writes one.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![deny(unsafe_code)]
@@ -68,6 +69,25 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         ["queue"] => println!("{}", calls::make_queue()?),
         ["no-queue", number] => calls::remove_queue(number.parse()?)?,
         ["work", count] => match work::work(count.parse()?)? {},
+        ["read", folder, without, path] => {
+            confinement::enter_to_read(folder.as_ref(), &layers(without)?)?.lock()?;
+            println!("ready");
+            // A thread has no more than the process.
+            let path = (*path).to_owned();
+            let read = std::thread::spawn(move || std::fs::read_to_string(path));
+            match read.join().unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into())) {
+                Ok(text) => println!("read {text}"),
+                Err(error) => println!("failed {}", error.raw_os_error().unwrap_or_default()),
+            }
+        }
+        ["write", folder, without, path] => {
+            confinement::enter_to_read(folder.as_ref(), &layers(without)?)?.lock()?;
+            println!("ready");
+            match std::fs::write(path, "written") {
+                Ok(()) => println!("done"),
+                Err(error) => println!("failed {}", error.raw_os_error().unwrap_or_default()),
+            }
+        }
         [mode, without, outsider, name] => {
             let without = layers(without)?;
             let role = confinement::Role::ALL.into_iter().find(|role| role.name() == *mode);
