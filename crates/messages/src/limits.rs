@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-/// The longest message that carries a program, in bytes (64 MiB).
-pub const LONGEST_PROGRAM: usize = 64 << 20;
-
 /// The longest bundle with a signed policy, in bytes (64 MiB).
 pub const LONGEST_BUNDLE: usize = 64 << 20;
 
-/// The longest message that carries a bundle, in bytes.
+/// The longest message that carries a bundle, or a program, in bytes.
 pub const LONGEST_BUNDLE_MESSAGE: usize = LONGEST_BUNDLE + 64;
 
 /// The longest message of another kind, in bytes (1 MiB).

@@ -103,9 +103,8 @@ impl<'a> Answering<'a> {
 
     /// What runs, and what became of packets.
     fn shown(&self) -> CoreAnswer {
-        let activation = self.policies.activation();
-        let active = activation.active();
-        let whole = activation.remote().look().and_then(Counted::whole);
+        let (active, policy) = self.policies.shown();
+        let whole = self.policies.activation().remote().look().and_then(Counted::whole);
         let Some(counted) = whole else {
             return CoreAnswer::Refused("a worker of the core has ended".to_owned());
         };
@@ -119,7 +118,7 @@ impl<'a> Answering<'a> {
             forwarded: ledger.forwarded().packets,
             dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
             punted: by_reason(program, |reason| ledger.punted(reason).packets),
-            policy: self.policies.shown(),
+            policy,
         })
     }
 }

@@ -29,7 +29,7 @@ impl Policies {
         Policies { activation, in_force, reports, watch: thread::current() }
     }
 
-    /// The program that runs.
+    /// What has programs take over.
     pub(crate) fn activation(&self) -> &Activation {
         &self.activation
     }
@@ -60,16 +60,16 @@ impl Policies {
 
     /// Takes what `compile` hands in.
     pub(crate) fn take_compiled(&self, message: CompileMessage) {
-        let taken = match (message, self.hold()) {
-            (CompileMessage::Program(text), None) => {
+        let taken = match message {
+            CompileMessage::Refused(why) => return self.refuse(&why),
+            CompileMessage::Program(_) if self.in_force.is_some() => Err(InstallError::Unsigned),
+            CompileMessage::Program(text) => {
                 self.activation.activate(&text, &[]).map(handed_in).map_err(Into::into)
             }
-            (CompileMessage::Program(_), Some(_)) => Err(InstallError::Unsigned),
-            (CompileMessage::Bundle(bundle), Some(mut in_force)) => {
-                in_force.accept(bundle, None, now(), &*self.activation)
-            }
-            (CompileMessage::Bundle(_), None) => Err(InstallError::NoTrust),
-            (CompileMessage::Refused(why), _) => return self.refuse(&why),
+            CompileMessage::Bundle(bundle) => match self.hold() {
+                Some(mut in_force) => in_force.accept(bundle, None, now(), &*self.activation),
+                None => Err(InstallError::NoTrust),
+            },
         };
         match taken {
             Ok(takeover) => drop(self.tell(takeover)),
@@ -118,9 +118,10 @@ impl Policies {
         Ok((shown, Some(newest)))
     }
 
-    /// The signed policy that runs, if there is one.
-    pub(crate) fn shown(&self) -> Option<ShownPolicy> {
-        self.hold().and_then(|in_force| in_force.shown(now()))
+    /// The program that runs, and the signed policy that it is of, if it is of one.
+    pub(crate) fn shown(&self) -> (Active, Option<ShownPolicy>) {
+        let held = self.hold();
+        (self.activation.active(), held.and_then(|in_force| in_force.shown(now())))
     }
 
     /// Waits for ends of times to confirm, and has the last confirmed policy take over then.

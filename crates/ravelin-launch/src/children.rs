@@ -30,7 +30,7 @@ const STANDARD_INPUT: RawFd = 0;
 const STANDARD_OUTPUT: RawFd = 1;
 
 /// How long the next thing that is to be kept waits.
-const BETWEEN_KEEPING: Duration = Duration::from_millis(100);
+const BETWEEN_KEEPING: Duration = Duration::from_secs(1);
 
 /// What keeps policies, for the threads that hear cores.
 pub(crate) type SharedStore = Arc<Mutex<Store>>;
@@ -193,7 +193,7 @@ impl Core {
 }
 
 /// Passes on what the core of this number reports until its end. What it wants kept is kept here, one after
-/// the other with a pause: a core that was taken over makes nothing grow by it, and wears no disk out.
+/// the other with a pause: a core that was taken over makes nothing grow by it, and leaves others the disk.
 fn hear_reports(mut core: Channel, number: u64, store: Option<&SharedStore>, events: &SyncSender<Event>) {
     while let Ok(Some(report)) = core.receive_alone::<CoreReport>(LONGEST_BUNDLE_MESSAGE) {
         let event = match (Reported::of(report), store) {

@@ -35,7 +35,10 @@ pub(crate) enum FolderError {
     #[error("{0}")]
     System(#[from] io::Error),
     /// others may change it
-    #[error("others may look into it or change it: let it belong to root, with the rights 0700")]
+    #[error(
+        "others may look into it or change it: let it belong to the user who starts the gateway, with the \
+         rights 0700"
+    )]
     Open,
     /// another gateway has it
     #[error("another gateway keeps its policies there: `keep_in` names another folder")]

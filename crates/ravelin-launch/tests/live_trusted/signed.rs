@@ -10,8 +10,9 @@ use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{io, thread};
 
 const NAMES: [&str; 3] = ["anna", "bert", "cleo"];
 
@@ -86,15 +87,25 @@ fn gateway_with(test: &str, in_file: &str, ready: impl FnOnce()) -> Option<Trust
     Some(trusted)
 }
 
+/// Whether a command ended well, and what it said.
+fn ended(output: io::Result<Output>) -> (bool, String) {
+    let output = output.expect("it runs");
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
 impl Trusted {
-    /// `ravelin bundle` with these arguments: what it says, and whether it ends well.
-    fn bundle(&self, arguments: &[&str]) -> (bool, String) {
+    /// `ravelin bundle` with these arguments.
+    fn bundle_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(built("ravelin"));
         command.arg("bundle").args(arguments);
-        let output =
-            command.arg("--control").arg(self.folder.path().join("control.sock")).output().expect("it runs");
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+        command.arg("--control").arg(self.folder.path().join("control.sock"));
+        command
+    }
+
+    /// Whether it ends well, and what it says.
+    fn bundle(&self, arguments: &[&str]) -> (bool, String) {
+        ended(self.bundle_command(arguments).output())
     }
 
     /// Hands in a bundle.
@@ -326,6 +337,43 @@ fn a_control_that_shuts_its_socket_shuts_no_other() {
 }
 
 #[test]
+fn whatever_is_killed_while_a_policy_is_handed_in_the_old_or_the_new_one_runs() {
+    let test = "whatever_is_killed_while_a_policy_is_handed_in_the_old_or_the_new_one_runs";
+    let Some(mut trusted) = gateway(test) else { return };
+    let mut told = 1;
+    let victims = ["ravelin-core", "ravelin-control", "ravelin-launch"];
+    for (version, wait) in (2..).zip([0, 3, 10, 20, 30, 40, 60, 80, 120]) {
+        let bundle = signed(&policy(trusted.folder.path(), version, false), &[0, 1]);
+        let victim = victims[version as usize % victims.len()];
+        trusted.shown();
+        let file = trusted.folder.path().join("new.bundle");
+        fs::write(&file, bundle).expect("written");
+        let mut installs = trusted.bundle_command(&["install", file.to_str().expect("text")]);
+        let installs = installs.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        thread::sleep(Duration::from_millis(wait));
+        let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
+        let process = trusted.processes(victim).first().copied().unwrap_or(launch);
+        kill_process(process, Signal::KILL).expect("it runs");
+        let (well, said) = ended(installs.wait_with_output());
+        if victim == "ravelin-launch" {
+            trusted.launch.wait().expect("it ends");
+            trusted.start_again();
+        }
+        // What was told to run and to be kept comes back after an end of everything.
+        if well {
+            assert!(!said.contains("not kept"), "{said}");
+            told = version;
+        }
+        let shown = trusted.shown()["policy"]["version"].as_u64().expect("one runs");
+        assert!((told..=version).contains(&shown), "{victim}: {told}, {version}: {shown}: {said}");
+        assert_eq!(trusted.passes(), 0);
+    }
+    trusted.kill_all();
+    let shown = trusted.shown()["policy"]["version"].as_u64().expect("one runs");
+    assert!((told..=10).contains(&shown), "{told}: {shown}");
+}
+
+#[test]
 fn a_policy_that_cannot_return_in_place_returns_by_another_core() {
     let test = "a_policy_that_cannot_return_in_place_returns_by_another_core";
     let Some(trusted) = gateway(test) else { return };
@@ -378,14 +426,8 @@ fn a_file_that_asks_for_signatures_is_refused_where_they_would_mean_less() {
     fs::write(folder.path().join("filter.rav"), PROGRAM).expect("written");
     let file = folder.path().join("gateway.toml");
     let text = format!("program = \"filter.rav\"\n[[port]]\ninterface = \"lo\"\n{}", trust());
-    let serve = |more: &[&str]| {
-        let output = Command::new(built("ravelin")).arg("serve").arg(&file).args(more).output();
-        let output = output.expect("it runs");
-        (
-            output.status.success(),
-            String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned(),
-        )
-    };
+    let serve =
+        |more: &[&str]| ended(Command::new(built("ravelin")).arg("serve").arg(&file).args(more).output());
     for (more, refused) in [
         ("[[table]]\nname = \"t\"\nfrom = \"filter.rav\"\n", "mean nothing with `[trust]`"),
         ("[set]\nLIMIT = 5\n", "mean nothing with `[trust]`"),
