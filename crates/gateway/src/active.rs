@@ -27,6 +27,9 @@ pub struct ActiveView {
     pub dropped: BTreeMap<String, u64>,
     /// Packets punted, by reason.
     pub punted: BTreeMap<String, u64>,
+    /// Frames of containers refused before any program saw them, by port and reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 impl From<Shown> for ActiveView {
@@ -40,6 +43,7 @@ impl From<Shown> for ActiveView {
             forwarded: shown.forwarded,
             dropped: shown.dropped,
             punted: shown.punted,
+            refused: shown.refused,
         }
     }
 }
@@ -57,6 +61,7 @@ pub(crate) fn active(remote: &Remote) -> Option<ActiveView> {
         forwarded: ledger.forwarded().packets,
         dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
         punted: by_reason(program, |reason| ledger.punted(reason).packets),
+        refused: BTreeMap::new(),
     })
 }
 

@@ -38,4 +38,7 @@ pub struct Shown {
     pub dropped: BTreeMap<String, u64>,
     /// Packets that were punted, by the name of the reason.
     pub punted: BTreeMap<String, u64>,
+    /// Frames of containers that were refused before any program saw them, by the name of the port and that
+    /// of the reason, since the core began.
+    pub refused: BTreeMap<String, BTreeMap<String, u64>>,
 }

@@ -1,15 +1,22 @@
 //! Answers the questions of `control`, one process after the other.
 
 use crate::activation::Activation;
+use crate::guarded::Refused;
 use crate::run::say;
 use engine::live::look::Counted;
 use engine::report::by_reason;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown};
 use messages::limits::LONGEST_MESSAGE;
+use std::sync::Arc;
 
 /// Answers until the other end is gone, or says something that is not understood.
-pub(crate) fn serve(mut control: Channel, activation: &Activation, layers: &[String]) {
+pub(crate) fn serve(
+    mut control: Channel,
+    activation: &Activation,
+    layers: &[String],
+    refused: &[(String, Arc<Refused>)],
+) {
     loop {
         let question = match control.receive_alone::<ControlQuestion>(LONGEST_MESSAGE) {
             Ok(Some(question)) => question,
@@ -21,7 +28,7 @@ pub(crate) fn serve(mut control: Channel, activation: &Activation, layers: &[Str
             }
         };
         let answer = match question {
-            ControlQuestion::Show => shown(activation, layers),
+            ControlQuestion::Show => shown(activation, layers, refused),
         };
         if control.send(&answer, &[]).is_err() {
             return;
@@ -30,7 +37,7 @@ pub(crate) fn serve(mut control: Channel, activation: &Activation, layers: &[Str
 }
 
 /// What runs, and what became of packets.
-fn shown(activation: &Activation, layers: &[String]) -> CoreAnswer {
+fn shown(activation: &Activation, layers: &[String], refused: &[(String, Arc<Refused>)]) -> CoreAnswer {
     let active = activation.active();
     let whole = activation.remote().look().and_then(Counted::whole);
     let Some(counted) = whole else {
@@ -46,5 +53,6 @@ fn shown(activation: &Activation, layers: &[String]) -> CoreAnswer {
         forwarded: ledger.forwarded().packets,
         dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
         punted: by_reason(program, |reason| ledger.punted(reason).packets),
+        refused: refused.iter().map(|(port, counts)| (port.clone(), counts.by_name())).collect(),
     })
 }

@@ -15,6 +15,7 @@
 mod activation;
 mod answers;
 pub mod boot;
+mod guarded;
 mod run;
 mod supply;
 

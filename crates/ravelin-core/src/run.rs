@@ -61,7 +61,7 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     let begin = supply::begin(&mut launch)?;
     let without = begin.without.iter().map(|name| name.parse()).collect::<Result<Vec<Layer>, _>>()?;
     let entered = confinement::enter(Role::Core, &without)?;
-    let Supply { ports, renewals } = supply::ports(&mut launch, begin.workers)?;
+    let Supply { ports, renewals, refused } = supply::ports(&mut launch, begin.workers)?;
     let count = ports.len() as u16;
     let mut lanes: Vec<Vec<Lane>> = (0..begin.workers).map(|_| Vec::new()).collect();
     for port in ports {
@@ -86,7 +86,9 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     })?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         control_began.wait();
-        controls.iter().for_each(|channel| answers::serve(Channel::of(channel), &activation, &layers));
+        controls
+            .iter()
+            .for_each(|channel| answers::serve(Channel::of(channel), &activation, &layers, &refused));
     })?;
     thread::Builder::new().name("launch".to_owned()).spawn(move || {
         launch_began.wait();

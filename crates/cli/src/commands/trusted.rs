@@ -11,7 +11,7 @@ use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
 use ports::live::handed_over::can_be_handed_over;
-use ports::live::{Offloads, PortKind, WantedPort};
+use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
@@ -40,6 +40,7 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
     let file = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
     launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(file);
     launch.arg("--control").arg(&config.control);
+    launch.arg("--containers").arg(&config.containers);
     launch.arg("--workers").arg(config.workers.count.to_string());
     for layer in without {
         launch.arg("--without").arg(layer.name());
@@ -72,8 +73,14 @@ fn suits(config: &Config) -> Result<(), String> {
 
 fn add_port(launch: &mut Command, port: &WantedPort) {
     launch.arg("--port").arg(&port.interface);
-    if port.kind == PortKind::Tap {
-        launch.args(["--kind", "tap"]);
+    let kind = match port.kind {
+        PortKind::Tap => "tap",
+        PortKind::Vnic => "vnic",
+        _ => "af_packet",
+    };
+    launch.args(["--kind", kind]);
+    if let Some(vnic) = &port.vnic {
+        add_router(launch, vnic);
     }
     launch.arg("--offloads").arg(match port.offloads {
         Offloads::Cut => "cut",
@@ -85,6 +92,21 @@ fn add_port(launch: &mut Command, port: &WantedPort) {
     }
     if port.keep_from_kernel {
         launch.arg("--keep-from-kernel");
+    }
+}
+
+/// What the router in the container of a port is called.
+fn add_router(launch: &mut Command, vnic: &VnicWishes) {
+    let station: Vec<_> = vnic.ethernet.iter().map(|byte| format!("{byte:02x}")).collect();
+    launch.arg("--ethernet").arg(station.join(":")).arg("--mtu").arg(vnic.mtu.to_string());
+    for (address, length) in &vnic.addresses {
+        launch.arg("--address").arg(format!("{address}/{length}"));
+    }
+    if vnic.advertises {
+        launch.arg("--advertises");
+    }
+    if vnic.dhcp_client {
+        launch.arg("--dhcp-client");
     }
 }
 

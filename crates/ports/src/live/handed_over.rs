@@ -14,10 +14,11 @@
 
 use super::af_packet::{self, Adopted, Held};
 use super::segments::packets_only;
-use super::{AttachError, Attached, HandedOver, Offloads, PortKind, WantedPort, tap};
+use super::{AttachError, Attached, HandedOver, Offloads, PortKind, WantedPort, sys, tap};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A port that was opened for another process.
 pub struct OpenedPort {
@@ -33,7 +34,8 @@ enum Kept {
 }
 
 impl OpenedPort {
-    /// Claims an interface, or makes a TAP device with so many queues.
+    /// Claims an interface, or makes a TAP device with so many queues. A VNIC is made in the network
+    /// namespace of the thread that calls.
     ///
     /// # Errors
     /// As for [`attach`](super::attach()), and as for [`can_be_handed_over`].
@@ -43,11 +45,16 @@ impl OpenedPort {
             call: "opening it for a confined process",
             source: io::Error::new(io::ErrorKind::Unsupported, what),
         })?;
-        let held = if wanted.kind == PortKind::Tap {
-            let (mode, queues) = tap::open_queues(wanted, lanes)?;
-            Kept::Tap(queues, mode)
-        } else {
-            Kept::AfPacket(af_packet::claim(wanted)?)
+        let held = match wanted.kind {
+            PortKind::Tap => {
+                let (mode, queues) = tap::open_queues(wanted, lanes)?;
+                Kept::Tap(queues, mode)
+            }
+            PortKind::Vnic => {
+                let (mode, queues) = tap::open_vnic(wanted, lanes)?;
+                Kept::Tap(queues, mode)
+            }
+            _ => Kept::AfPacket(af_packet::claim(wanted)?),
         };
         Ok(OpenedPort { wanted: wanted.clone(), held })
     }
@@ -74,19 +81,20 @@ impl OpenedPort {
                 (mode.clone(), 0, again.map_err(failed)?)
             }
         };
-        let WantedPort { interface, kind, offloads, promiscuous, .. } = self.wanted.clone();
-        Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode }, descriptors))
+        let WantedPort { interface, kind, offloads, promiscuous, vnic, .. } = self.wanted.clone();
+        Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode, vnic }, descriptors))
     }
 }
 
 /// Whether a port can be opened for another process.
 ///
 /// # Errors
-/// What of it cannot be handed over: another kind than AF_PACKET and TAP, a part of an interface, middleware.
+/// What of it cannot be handed over: another kind than AF_PACKET, TAP and VNIC, a part of an interface,
+/// middleware.
 pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
-    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::Tap) {
+    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::Tap | PortKind::Vnic) {
         return Err(
-            "the `kind` of a port must be \"af_packet\" or \"tap\" there, and no port may be `empty`",
+            "the `kind` of a port must be \"af_packet\", \"tap\" or \"vnic\" there, and no port may be `empty`",
         );
     }
     let plain = WantedPort {
@@ -94,6 +102,7 @@ pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
         offloads: wanted.offloads,
         keep_from_kernel: wanted.keep_from_kernel,
         promiscuous: wanted.promiscuous,
+        vnic: wanted.vnic.clone(),
         ..WantedPort::plain(&wanted.interface)
     };
     if *wanted == plain {
@@ -104,18 +113,29 @@ pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
 }
 
 /// Goes on with other descriptors of a port that has been adopted.
-pub struct PortRenewal(Option<Adopted>);
+pub struct PortRenewal(Renewed);
+
+/// What goes on with other descriptors.
+enum Renewed {
+    AfPacket(Adopted),
+    /// The queues, of which each keeps its number.
+    Tap(Vec<Arc<OwnedFd>>),
+}
 
 impl PortRenewal {
     /// Goes on with these descriptors, which were opened as those before.
     ///
     /// # Errors
-    /// They are not as many as those before, or a ring cannot be mapped; then nothing has changed. A TAP
-    /// device cannot be renewed.
+    /// They are not as many as those before, or a ring cannot be mapped; then nothing has changed.
     pub fn renew(&self, port: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         match &self.0 {
-            Some(adopted) => adopted.renew(port, descriptors),
-            None => Err(io::Error::new(io::ErrorKind::Unsupported, "a TAP device goes with its queues")),
+            Renewed::AfPacket(adopted) => adopted.renew(port, descriptors),
+            Renewed::Tap(queues) if queues.len() == descriptors.len() => {
+                queues.iter().zip(&descriptors).try_for_each(|(queue, new)| sys::replace(queue, new))
+            }
+            Renewed::Tap(_) => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "not as many queues as before"))
+            }
         }
     }
 }
@@ -132,9 +152,12 @@ pub fn adopt(
     let (attached, renewal) = match port.kind {
         PortKind::AfPacket => {
             let (attached, adopted) = af_packet::adopt(port, number, descriptors)?;
-            (attached, PortRenewal(Some(adopted)))
+            (attached, PortRenewal(Renewed::AfPacket(adopted)))
         }
-        PortKind::Tap => (tap::adopt(port, number, descriptors), PortRenewal(None)),
+        PortKind::Tap | PortKind::Vnic => {
+            let (attached, queues) = tap::adopt(port, number, descriptors);
+            (attached, PortRenewal(Renewed::Tap(queues)))
+        }
         PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "a kind of port that is not handed over"));
         }

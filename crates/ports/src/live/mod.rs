@@ -44,6 +44,6 @@ pub use netlink::{LinkChanges, Netlink};
 pub use out::LiveOut;
 pub use presence::{Heard, Presence};
 pub use sys::{cycles, keep_off, pin};
-pub use tap::{HostInterface, HostMemory, TapError};
+pub use tap::{HostInterface, HostMemory, TapError, VnicWishes, station};
 pub use wait::{Bell, Waiter};
 pub use wanted::{AttachError, HandedOver, Offloads, PortKind, VlanPlace, WantedPort};

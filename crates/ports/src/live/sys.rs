@@ -203,7 +203,7 @@ pub(crate) fn replace(place: &OwnedFd, by: &OwnedFd) -> io::Result<()> {
 }
 
 /// What a packet socket counted since it was asked last: frames, and those of them that found no room.
-pub(crate) fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
+pub fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
     let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let counts = read_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, none)?;
     Ok((counts.tp_packets, counts.tp_drops))

@@ -11,12 +11,15 @@
 
 mod calls;
 mod host;
+mod vnic;
 
 pub use host::{HostInterface, HostMemory};
+pub(super) use vnic::open as open_vnic;
+pub use vnic::{VnicWishes, station};
 
 use super::clock::Now;
 use super::{
-    AttachError, Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender,
+    AttachError, Attached, HandedOver, Lane, PortKind, Presence, ReceiveLosses, Receiver, SendLosses, Sender,
     WantedPort, sys, untagged,
 };
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
@@ -73,6 +76,8 @@ struct Device {
     offloads: bool,
     /// Whether this process may open the device, and read what it has counted; otherwise another one does.
     owned: bool,
+    /// Whether tags that name no VLAN are left to whoever looks at frames next.
+    keeps_tags: bool,
     presence: Arc<Presence>,
     /// How often it was deleted, as far as is known.
     deleted: AtomicU64,
@@ -98,6 +103,7 @@ struct Place {
 pub(super) fn attach(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let device = Device::of(&wanted.interface, lanes, wanted.offloads, true);
     let (mode, queues) = device.open_all()?;
+    let queues = queues.into_iter().map(Arc::new).collect();
     Ok(attached(device, mode, port, queues))
 }
 
@@ -112,17 +118,22 @@ pub(super) fn is_there(queue: &OwnedFd) -> bool {
 }
 
 /// Makes a port of the queues of a device that another process opened.
-pub(super) fn adopt(handed: &HandedOver, port: PortNumber, queues: Vec<OwnedFd>) -> Attached {
-    let device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
-    attached(device, handed.mode.clone(), port, queues)
+pub(super) fn adopt(
+    handed: &HandedOver,
+    port: PortNumber,
+    queues: Vec<OwnedFd>,
+) -> (Attached, Vec<Arc<OwnedFd>>) {
+    let mut device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
+    device.keeps_tags = handed.kind == PortKind::Vnic;
+    let queues: Vec<_> = queues.into_iter().map(Arc::new).collect();
+    (attached(device, handed.mode.clone(), port, queues.clone()), queues)
 }
 
 /// A port over these queues.
-fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<OwnedFd>) -> Attached {
+fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<Arc<OwnedFd>>) -> Attached {
     let device = Arc::new(device);
     let base = device.not_sent().unwrap_or(0);
     let lanes = queues.into_iter().enumerate().map(|(number, queue)| {
-        let queue = Arc::new(queue);
         let (losses, memory) = (ReceiveLosses::default(), Region::zeroed(MEMORY));
         let (queue_in, device_in) = (queue.clone(), device.clone());
         let (place, unsent) = (Place::default(), Unsent { base, ..Unsent::default() });
@@ -166,6 +177,7 @@ impl Device {
             lanes: usize::from(lanes),
             offloads: offloads != super::Offloads::Off,
             owned,
+            keeps_tags: false,
             presence: Arc::default(),
             deleted: AtomicU64::new(0),
             told: AtomicU64::new(0),
@@ -334,7 +346,7 @@ impl Receiver for Incoming {
                 virtio = virtio.without_checksum();
             }
             let end = start + packet.len();
-            let later = untagged::take_out(packet);
+            let later = if self.device.keeps_tags { 0 } else { untagged::take_out(packet) };
             let length = packet.len() - later;
             batch.push((start + later) as u64, length as u32, length as u32, self.port, now.program);
             let virtio =
