@@ -42,6 +42,7 @@ pub fn enter(inside: &Inside) -> Result<std::convert::Infallible, ContainerError
     const FURTHER: &str = "/proc/sys/user/max_user_namespaces";
     fs::write(FURTHER, "0").map_err(failed(FURTHER))?;
     rights::limit()?;
+    sys::leave_keys().map_err(failed("leaving the keys of the machine"))?;
     sys::keep_descriptors().map_err(failed("its descriptors"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(failed("ending with the one that started it"))?;

@@ -43,6 +43,18 @@ pub(crate) fn make_read_only(folder: &std::ffi::CStr) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Leaves the keys of the one that started this process (keyrings(7)) and begins with none.
+pub(crate) fn leave_keys() -> io::Result<()> {
+    const JOIN_SESSION_KEYRING: libc::c_int = 1;
+    // SAFETY: takes a number, and no name.
+    let result = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<u8>()) };
+    match io::Error::last_os_error() {
+        // A Linux without keys.
+        error if result < 0 && error.raw_os_error() != Some(libc::ENOSYS) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Keeps every descriptor but the three of standard input and outputs from a program that is executed.
 pub(crate) fn keep_descriptors() -> io::Result<()> {
     // SAFETY: takes numbers only; the descriptors stay open in this process.

@@ -21,7 +21,7 @@ mod ipv6;
 mod own;
 mod refusal;
 
-pub use own::{MOST_ADDRESSES, OwnAddresses};
+pub use own::OwnAddresses;
 pub use refusal::SourceRefusal;
 
 /// Judges the frames of one router.

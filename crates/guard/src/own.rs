@@ -2,9 +2,6 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The most addresses of each family.
-pub const MOST_ADDRESSES: usize = 64;
-
 /// What a router may say that it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAddresses {

@@ -9,8 +9,9 @@
 //! container named.
 
 use crate::run::CoreError;
-use guard::{Guard, MOST_ADDRESSES, OwnAddresses, SourceRefusal};
+use guard::{Guard, OwnAddresses, SourceRefusal};
 use messages::launch::Router;
+use messages::limits::MOST_ADDRESSES;
 use packet::Batch;
 use ports::live::clock::Now;
 use ports::live::{Attached, Lane, ReceiveLosses, Receiver};

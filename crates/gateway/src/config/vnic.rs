@@ -14,14 +14,13 @@
 //! dhcp_client = false                # whether it asks for an address by DHCP; this is the default
 //! ```
 
+use messages::limits::MOST_ADDRESSES;
 use ports::live::{Offloads, PortKind, VnicWishes, station};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
 use toml::Spanned;
 
-/// The most addresses of each family.
-const MOST_ADDRESSES: usize = 64;
 /// The smallest MTU that hosts of IPv4 and of IPv6 must bear (RFC 791, RFC 8200), and the largest of
 /// Ethernet's jumbo frames.
 const SMALLEST: [u16; 2] = [576, 1280];
