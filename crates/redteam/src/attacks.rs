@@ -273,8 +273,10 @@ attacks! {
         plain(ethernet(group, scene.router.ethernet, kind, &datagram4(scene, random)))
     },
     "checksum_into_the_source": |scene, random| {
-        // Whoever finishes the checksum writes it over the source of the packet.
-        let packet = datagram4(scene, random);
+        // Whoever finishes the checksum writes it over the source of the packet. Once in 65,536 that is what
+        // stood there.
+        let count = random.below(200);
+        let packet = udp4(scene.own().ipv4, scene.lan.ipv4, (53, 4000), &random.bytes(count));
         let offset = random.one_of(&[0, 2]);
         let frame = ethernet(scene.lan.ethernet, scene.router.ethernet, 0x0800, &packet);
         Attempt { virtio: virtio(1, 0, [0, 0, 26, offset]), frame }

@@ -32,16 +32,18 @@ pub fn send(interface: &str, scene: &Scene, attack: &Attack, count: u64, seed: u
         made += batch as u64;
         let (finished, open): (Vec<_>, Vec<_>) =
             attempts.into_iter().partition(|attempt| attempt.virtio.is_none());
-        taken += hand_over(&plain, &finished)? + hand_over(&unfinished, &open)?;
+        taken += hand_over(&plain, &finished, TRIALS)? + hand_over(&unfinished, &open, UNFINISHED_TRIALS)?;
     }
     Ok(taken)
 }
 
-/// How often a frame that finds no room is tried again.
+/// How often a frame that finds no room is tried again; and one that is unfinished, which Linux may drop for
+/// what it says.
 const TRIALS: u32 = 2_000;
+const UNFINISHED_TRIALS: u32 = 20;
 
 /// Hands all of them over, and says how many were taken.
-fn hand_over(socket: &OwnedFd, mut attempts: &[Attempt]) -> io::Result<u64> {
+fn hand_over(socket: &OwnedFd, mut attempts: &[Attempt], most: u32) -> io::Result<u64> {
     let (mut taken, mut trials) = (0, 0);
     while let Some((_, others)) = attempts.split_first() {
         let outgoing = attempts.iter().map(|Attempt { virtio, frame }| Outgoing {
@@ -55,7 +57,7 @@ fn hand_over(socket: &OwnedFd, mut attempts: &[Attempt]) -> io::Result<u64> {
             }
             Err(error) => match error.raw_os_error() {
                 // Whoever reads at the other end is slower, or Linux drops this frame whenever it comes.
-                Some(libc::ENOBUFS | libc::EAGAIN) if trials < TRIALS => {
+                Some(libc::ENOBUFS | libc::EAGAIN) if trials < most => {
                     trials += 1;
                     thread::yield_now();
                 }
