@@ -1,7 +1,9 @@
-//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `tidy`, `trusted`, `demo-capture`, `gpu`.
+//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `redteam`, `tidy`, `trusted`,
+//! `demo-capture` and `gpu`.
 
 mod demo_capture;
 mod gpu;
+mod redteam;
 mod test;
 mod tidy;
 mod trusted;
@@ -16,6 +18,7 @@ Tasks of this repository.
   cargo xtask soak [SECONDS]          long tests of names, and a random mix of what happens around them, for an hour if nothing else is said
   cargo xtask kernel [PACKETS]        rules beside the Linux kernel, until 5,000,000 packets are judged if nothing else is said
   cargo xtask fuzz [--seconds N] [TARGET]...   fuzz targets by libFuzzer, the readers for 60 s each if nothing else is said
+  cargo xtask redteam [FRAMES] [--json]   attacks by root of a container, 2,000,000 frames of each if nothing else is said
   cargo xtask tidy                    the rules of the house alone
   cargo xtask trusted [--json]        lines, crates and unsafe blocks of the program ravelin-core
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         ["soak", ref options @ ..] => test::soak(&root(), options),
         ["kernel", ref options @ ..] => test::kernel(&root(), options),
         ["fuzz", ref options @ ..] => test::fuzz(&root(), options),
+        ["redteam", ref options @ ..] => redteam::run(&root(), options),
         ["tidy"] => tidy_alone(),
         ["trusted", ref options @ ..] => {
             test::target().and_then(|target| trusted::print(&root(), &target, options))

@@ -2,6 +2,7 @@
 
 pub(crate) mod bundle;
 pub(crate) mod choices;
+pub(crate) mod contain;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod generate;
@@ -110,6 +111,11 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArguments),
     /// Run the firewall over the capture that ships with Ravelin
     Demo,
+    /// Run a command as root in the container of a gateway that runs with `--trusted`
+    Contain(contain::ContainArguments),
+    /// Become a command in a container; `ravelin contain` runs it
+    #[command(hide = true)]
+    EnterContainer(contain::EnterArguments),
     /// Give a confined core the program of a gateway's file; `ravelin-launch` runs it
     #[command(hide = true)]
     CompileForCore {

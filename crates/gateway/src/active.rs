@@ -29,6 +29,9 @@ pub struct ActiveView {
     pub punted: BTreeMap<String, u64>,
     /// The signed policy that it is of, if it is of one.
     pub policy: Option<SignedView>,
+    /// Frames of containers refused before any program saw them, by port and reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// A signed policy that runs.
@@ -74,6 +77,7 @@ impl From<Shown> for ActiveView {
             dropped: shown.dropped,
             punted: shown.punted,
             policy: shown.policy.map(SignedView::from),
+            refused: shown.refused,
         }
     }
 }
@@ -92,6 +96,7 @@ pub(crate) fn active(remote: &Remote) -> Option<ActiveView> {
         dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
         punted: by_reason(program, |reason| ledger.punted(reason).packets),
         policy: None,
+        refused: BTreeMap::new(),
     })
 }
 

@@ -3,6 +3,7 @@
 //! ```toml
 //! program = "firewall.rav"        # beside this file, unless it begins with /
 //! control = "/run/ravelin.sock"   # the socket of the control server; this is the default
+//! containers = "/run/ravelin"     # the folder with the namespaces of containers (`vnic.rs`); this is the default
 //! metrics = "127.0.0.1:9480"      # the address for Prometheus; none by default
 //! snapshot = "gateway.state"      # the file that keeps what packets learned over a restart; none by default
 //! workers = 2                     # threads that run the program; 1 is the default
@@ -12,7 +13,7 @@
 //!
 //! [[port]]                        # port 1 of the program, the next one is port 2
 //! interface = "eth0"
-//! kind = "af_packet"              # by which way its packets come and go; this is the default, others are "af_xdp" and "tap"
+//! kind = "af_packet"              # by which way its packets come and go; this is the default, others are "af_xdp", "tap" and "vnic"
 //! keep_from_kernel = false        # whether to keep what comes in from the kernel's own network stack; this is the default
 //! offloads = "cut"                # unfinished packets are finished, long segments cut for the program; this is the default
 //! addresses = ["10.0.1.1/24"]     # the gateway's own there; without any it has none and does not route
@@ -79,6 +80,7 @@ mod settings;
 mod table_files;
 mod trust;
 mod tunnel;
+mod vnic;
 
 pub use alone::{AloneConfig, ProcessConfig};
 pub use names::{HostPlace, NamesConfig};
@@ -104,9 +106,13 @@ use table_files::FileTable;
 pub use table_files::TableFile;
 use toml::Spanned;
 use tunnel::{FileTunnel, OneOrMany};
+use vnic::PortWithVnic;
 
 /// The default path of the control socket.
 pub const CONTROL: &str = "/run/ravelin.sock";
+
+/// The default path of the folder that keeps the namespaces of containers.
+pub const CONTAINERS: &str = "/run/ravelin";
 
 /// An error in the file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,6 +133,8 @@ pub struct Config {
     pub program: PathBuf,
     /// The path of the control socket.
     pub control: PathBuf,
+    /// The folder that keeps the namespaces of containers.
+    pub containers: PathBuf,
     /// The address for Prometheus, if the file gives one.
     pub metrics: Option<SocketAddr>,
     /// The file that keeps what packets learned over a restart, if there is to be one.
@@ -226,6 +234,7 @@ impl WorkerSettings {
 struct File {
     program: Spanned<String>,
     control: Option<Spanned<PathBuf>>,
+    containers: Option<PathBuf>,
     metrics: Option<Spanned<String>>,
     #[serde(default)]
     metrics_anywhere: bool,
@@ -283,6 +292,7 @@ struct FilePort {
     key: Option<Spanned<OneOrMany>>,
     #[serde(default)]
     peer: Vec<Spanned<tunnel::FilePeer>>,
+    vnic: Option<Spanned<vnic::FileVnic>>,
 }
 
 impl FilePort {
@@ -306,6 +316,11 @@ impl FilePort {
         ]
     }
 
+    /// What it says that matters to a VNIC.
+    fn vnic(&self) -> PortWithVnic<'_> {
+        PortWithVnic { kind: &self.kind, offloads: &self.offloads, vnic: &self.vnic }
+    }
+
     /// What it says that is for tunnels.
     fn tunnel(&self) -> FileTunnel<'_> {
         FileTunnel { listen: &self.listen, key: &self.key, mtu: &self.mtu, peers: &self.peer }
@@ -320,7 +335,7 @@ impl FilePort {
     fn has_more(&self) -> bool {
         let middleware = self.shape.is_some() || self.impair.is_some() || self.trace.is_some();
         let own = !self.addresses.is_empty() || self.mtu.is_some() || self.host_place().is_some();
-        middleware || self.trace_size.is_some() || own
+        middleware || self.vnic.is_some() || self.trace_size.is_some() || own
     }
 
     /// Whether the file says that the machine is a host there.
@@ -443,6 +458,7 @@ impl Config {
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
+            containers: file.containers.unwrap_or_else(|| PathBuf::from(CONTAINERS)),
             metrics,
             snapshot: file.snapshot.map(|snapshot| directory.join(snapshot.into_inner())),
             workers,
@@ -483,12 +499,16 @@ fn wanted(
     let addresses: Vec<bool> =
         places.iter().map(|place| any(place.first, |port| !port.addresses.is_empty())).collect();
     let mut wanted: Vec<WantedPort> = Vec::with_capacity(ports.len());
+    let mut containers = 0;
     for (index, (port, place)) in ports.into_iter().zip(places).enumerate() {
         let xdp = port.xdp().map_err(|(span, message)| at(span, message))?;
         let tunnel = (port.kind() == PortKind::Tunnel).then(|| port.tunnel().read(directory)).transpose();
         let tunnel = tunnel.map_err(|(span, message)| at(span, message))?;
+        let vnic = vnic::read(&port.vnic(), containers).map_err(|(span, message)| at(span, message))?;
+        containers += u16::from(vnic.is_some());
         let (kind, keep) = (port.kind(), port.keep_from_kernel.as_ref());
-        if let Some(keep) = keep.filter(|keep| *keep.get_ref() && kind == PortKind::Tap) {
+        let is_tap = matches!(kind, PortKind::Tap | PortKind::Vnic);
+        if let Some(keep) = keep.filter(|keep| *keep.get_ref() && is_tap) {
             let message = "a TAP device is the kernel's own side; nothing of it can be kept from the kernel";
             return Err(at(Some(keep.span()), message.to_owned()));
         }
@@ -517,6 +537,7 @@ fn wanted(
             xdp,
             middleware,
             tunnel,
+            vnic,
         };
         // How an interface is attached is said at its first port.
         wanted.push(match wanted.get(place.first) {

@@ -60,6 +60,9 @@ pub struct Shown {
     pub punted: BTreeMap<String, u64>,
     /// The signed policy that it is of, if it is of one.
     pub policy: Option<ShownPolicy>,
+    /// Frames of containers that were refused before any program saw them, by the name of the port and that
+    /// of the reason, since the core began.
+    pub refused: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// A signed policy that runs.

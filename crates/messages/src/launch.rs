@@ -5,6 +5,7 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What `launch` says to the core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +96,7 @@ pub struct SuppliedPort {
 }
 
 /// By which way packets come and leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortWay {
     /// AF_PACKET sockets, three for each worker, whose rings have frames of so many bytes.
     AfPacket {
@@ -104,6 +105,25 @@ pub enum PortWay {
     },
     /// A TAP device, with a queue for each worker.
     Tap,
+    /// The same, as the only link of a container: its frames must be those of this router.
+    Vnic(Router),
+}
+
+/// The router in a container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Router {
+    /// Its Ethernet address.
+    pub ethernet: [u8; 6],
+    /// Its addresses of IPv4.
+    pub ipv4: Vec<Ipv4Addr>,
+    /// Its addresses of IPv6.
+    pub ipv6: Vec<Ipv6Addr>,
+    /// The longest packet that it sends, in bytes.
+    pub mtu: u16,
+    /// Whether it sends router advertisements.
+    pub advertises: bool,
+    /// Whether it asks for an address by DHCP.
+    pub dhcp_client: bool,
 }
 
 /// What to do with packets that hosts hand over unfinished.

@@ -17,6 +17,9 @@ pub const MOST_WORKERS: u16 = 64;
 /// The most ports of a core.
 pub const MOST_PORTS: usize = 1024;
 
+/// The most addresses of each family that a router in a container has.
+pub const MOST_ADDRESSES: usize = 64;
+
 /// How many descriptors come with a message at most: three for each worker.
 pub const MOST_DESCRIPTORS: usize = 3 * MOST_WORKERS as usize;
 

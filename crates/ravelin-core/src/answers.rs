@@ -1,5 +1,6 @@
 //! Answers the questions of `control`, one process after the other, and takes the policies that it hands in.
 
+use crate::guarded::Refused;
 use crate::in_force::InstallError;
 use crate::policies::Policies;
 use crate::run::say;
@@ -8,6 +9,7 @@ use engine::live::look::Counted;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown, ShownPolicy};
 use messages::limits::{AFTER_CHANGE, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE};
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Instant;
@@ -16,6 +18,8 @@ use std::time::Instant;
 pub(crate) struct Answering<'a> {
     policies: &'a Policies,
     layers: &'a [String],
+    /// What was refused of each VNIC, with the name of the port.
+    refused: &'a [(String, Arc<Refused>)],
     /// What `launch` has kept.
     has_kept: &'a Receiver<(u64, Option<String>)>,
     /// The end of the last change that was asked for.
@@ -27,9 +31,10 @@ impl<'a> Answering<'a> {
     pub(crate) fn new(
         policies: &'a Policies,
         layers: &'a [String],
+        refused: &'a [(String, Arc<Refused>)],
         has_kept: &'a Receiver<(u64, Option<String>)>,
     ) -> Answering<'a> {
-        Answering { policies, layers, has_kept, changed: None }
+        Answering { policies, layers, refused, has_kept, changed: None }
     }
 
     /// Answers until the other end is gone, says something that is not understood, or does not read.
@@ -119,6 +124,7 @@ impl<'a> Answering<'a> {
             dropped: by_reason(program, |reason| ledger.dropped(reason).packets),
             punted: by_reason(program, |reason| ledger.punted(reason).packets),
             policy,
+            refused: self.refused.iter().map(|(port, counts)| (port.clone(), counts.by_name())).collect(),
         })
     }
 }

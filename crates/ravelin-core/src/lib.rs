@@ -16,6 +16,7 @@
 mod activation;
 mod answers;
 pub mod boot;
+mod guarded;
 mod in_force;
 mod policies;
 pub mod rights;

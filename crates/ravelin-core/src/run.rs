@@ -72,7 +72,7 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     let entered = confinement::enter(Role::Core, &without)?;
     let in_force = begin.trust.map(|terms| InForce::new(terms, EngineVersion::OWN)).transpose()?;
     let kept = in_force.as_ref().map(|_| supply::kept(&mut launch)).transpose()?;
-    let Supply { ports, renewals } = supply::ports(&mut launch, begin.workers)?;
+    let Supply { ports, renewals, refused } = supply::ports(&mut launch, begin.workers)?;
     let count = ports.len() as u16;
     let mut lanes: Vec<Vec<Lane>> = (0..begin.workers).map(|_| Vec::new()).collect();
     for port in ports {
@@ -98,7 +98,7 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     })?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         control_began.wait();
-        let mut answering = Answering::new(&answers, &layers, &heard_kept);
+        let mut answering = Answering::new(&answers, &layers, &refused, &heard_kept);
         controls.iter().for_each(|channel| answering.serve(Channel::of(channel)));
     })?;
     thread::Builder::new().name("launch".to_owned()).spawn(move || {

@@ -1,5 +1,6 @@
 //! What the core is given at its start: how it is to run, and its ports.
 
+use crate::guarded::{Refused, guarded};
 use crate::run::CoreError;
 use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_PORTS, MOST_WORKERS};
@@ -7,12 +8,15 @@ use messages::{Channel, ChannelError};
 use ports::live::handed_over::{PortRenewal, adopt};
 use ports::live::{Attached, HandedOver, Offloads, PortKind};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// The ports that were given.
 pub(crate) struct Supply {
     pub(crate) ports: Vec<Attached>,
     /// Of each port.
     pub(crate) renewals: Vec<PortRenewal>,
+    /// What was refused at the ports of containers.
+    pub(crate) refused: Vec<(String, Arc<Refused>)>,
 }
 
 /// Receives the first message.
@@ -45,7 +49,7 @@ pub(crate) fn kept(launch: &mut Channel) -> Result<Kept, CoreError> {
 /// # Errors
 /// Messages come in another order, or ports cannot be adopted.
 pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreError> {
-    let (mut ports, mut renewals) = (Vec::new(), Vec::new());
+    let (mut ports, mut renewals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         let (port, descriptors) = match next(launch)? {
             (LaunchMessage::Port(port), descriptors) => (port, descriptors),
@@ -56,16 +60,28 @@ pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreEr
             return Err(CoreError::Order("there are more ports than a core may have"));
         }
         let name = port.interface.clone();
+        let router = match &port.way {
+            PortWay::Vnic(router) => Some(router.clone()),
+            PortWay::AfPacket { .. } | PortWay::Tap => None,
+        };
         let number = ports.len() as u16 + 1;
         let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
             .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
         if attached.lanes.len() != usize::from(workers) {
             return Err(CoreError::Order("a port has not as many lanes as there are workers"));
         }
+        let attached = match router {
+            Some(router) => {
+                let (attached, counts) = guarded(attached, router)?;
+                refused.push((name, counts));
+                attached
+            }
+            None => attached,
+        };
         ports.push(attached);
         renewals.push(renewal);
     }
-    Ok(Supply { ports, renewals })
+    Ok(Supply { ports, renewals, refused })
 }
 
 fn next(launch: &mut Channel) -> Result<(LaunchMessage, Vec<OwnedFd>), CoreError> {
@@ -83,6 +99,7 @@ pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
     let (kind, frame) = match port.way {
         PortWay::AfPacket { frame } => (PortKind::AfPacket, frame),
         PortWay::Tap => (PortKind::Tap, 0),
+        PortWay::Vnic(_) => (PortKind::Vnic, 0),
     };
     let offloads = match port.unfinished {
         Unfinished::Cut => Offloads::Cut,
@@ -96,5 +113,6 @@ pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
         promiscuous: port.promiscuous,
         frame,
         mode: port.mode,
+        vnic: None,
     }
 }

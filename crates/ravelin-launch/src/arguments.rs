@@ -3,7 +3,9 @@
 //!
 //! ```text
 //! --core PATH --ravelin PATH --file PATH --control PATH --workers N
-//! --port NAME [--kind af_packet|tap] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
+//! --containers FOLDER
+//! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
+//!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client]                 of a VNIC
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
 //! ```
@@ -12,7 +14,8 @@ use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
 use messages::launch::TrustTerms;
 use messages::limits::MOST_WORKERS;
-use ports::live::{Offloads, PortKind, WantedPort};
+use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// What `launch` is told.
@@ -26,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) file: PathBuf,
     /// The path of the control socket.
     pub(crate) control: PathBuf,
+    /// The folder that keeps the namespaces of containers.
+    pub(crate) containers: PathBuf,
     /// How many workers there are.
     pub(crate) workers: u16,
     /// The ports in order.
@@ -52,17 +57,23 @@ impl Settings {
     /// One is not known, has no value that is understood, or is missing.
     pub(crate) fn parse(mut parser: Parser) -> Result<Settings, lexopt::Error> {
         let (mut core, mut ravelin, mut file, mut control) = (None, None, None, None);
+        let mut containers = None;
         let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         while let Some(argument) = parser.next()? {
             let port = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut WantedPort)| {
                 ports.last_mut().map(change).ok_or("it must stand behind a `--port`")
             };
+            let vnic = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut VnicWishes)| {
+                let last = ports.last_mut().and_then(|port| port.vnic.as_mut());
+                last.map(change).ok_or("it must stand behind an `--ethernet`")
+            };
             match argument {
                 Arg::Long("core") => core = Some(parser.value()?.into()),
                 Arg::Long("ravelin") => ravelin = Some(parser.value()?.into()),
                 Arg::Long("file") => file = Some(parser.value()?.into()),
                 Arg::Long("control") => control = Some(parser.value()?.into()),
+                Arg::Long("containers") => containers = Some(parser.value()?.into()),
                 Arg::Long("workers") => workers = parser.value()?.parse()?,
                 Arg::Long("without") => without.push(parser.value()?.parse()?),
                 Arg::Long("gateway") => gateway = Some(parser.value()?.string()?),
@@ -77,7 +88,8 @@ impl Settings {
                     let kind = parser.value()?.parse_with(|text| match text {
                         "af_packet" => Ok(PortKind::AfPacket),
                         "tap" => Ok(PortKind::Tap),
-                        _ => Err("it must be `af_packet` or `tap`"),
+                        "vnic" => Ok(PortKind::Vnic),
+                        _ => Err("it must be `af_packet`, `tap` or `vnic`"),
                     })?;
                     port(&mut ports, &|port| port.kind = kind.clone())?;
                 }
@@ -92,6 +104,21 @@ impl Settings {
                 }
                 Arg::Long("promiscuous") => port(&mut ports, &|port| port.promiscuous = true)?,
                 Arg::Long("keep-from-kernel") => port(&mut ports, &|port| port.keep_from_kernel = true)?,
+                Arg::Long("ethernet") => {
+                    let ethernet = parser.value()?.parse_with(station)?;
+                    let container = ports.iter().filter(|port| port.vnic.is_some()).count() as u16;
+                    port(&mut ports, &|port| port.vnic = Some(VnicWishes::new(ethernet, container)))?;
+                }
+                Arg::Long("address") => {
+                    let address = parser.value()?.parse_with(address)?;
+                    vnic(&mut ports, &|vnic| vnic.addresses.push(address))?;
+                }
+                Arg::Long("mtu") => {
+                    let mtu = parser.value()?.parse()?;
+                    vnic(&mut ports, &|vnic| vnic.mtu = mtu)?;
+                }
+                Arg::Long("advertises") => vnic(&mut ports, &|vnic| vnic.advertises = true)?,
+                Arg::Long("dhcp-client") => vnic(&mut ports, &|vnic| vnic.dhcp_client = true)?,
                 other => return Err(other.unexpected()),
             }
         }
@@ -113,12 +140,27 @@ impl Settings {
             ravelin: needed("ravelin", ravelin)?,
             file: needed("file", file)?,
             control: needed("control", control)?,
+            containers: needed("containers", containers)?,
             workers,
             ports,
             without,
             trust,
         })
     }
+}
+
+/// An Ethernet address, such as 02:00:00:00:00:01.
+fn station(text: &str) -> Result<[u8; 6], &'static str> {
+    ports::live::station(text).ok_or("it must be an Ethernet address, such as 02:00:00:00:00:01")
+}
+
+/// An address with the length of its prefix.
+fn address(text: &str) -> Result<(IpAddr, u8), &'static str> {
+    let (address, length) = text.split_once('/').ok_or("it must be an address with a length")?;
+    let address: IpAddr = address.parse().map_err(|_| "it must begin with an address")?;
+    let longest = if address.is_ipv4() { 32 } else { 128 };
+    let length = length.parse().ok().filter(|length| *length <= longest);
+    Ok((address, length.ok_or("it must end with the length of a prefix")?))
 }
 
 #[cfg(test)]
@@ -129,7 +171,7 @@ mod tests {
         Settings::parse(Parser::from_args(text.split_whitespace())).map_err(|error| error.to_string())
     }
 
-    const PATHS: &str = "--core /c --ravelin /r --file /f --control /s";
+    const PATHS: &str = "--core /c --ravelin /r --file /f --control /s --containers /n";
 
     #[test]
     fn what_stands_behind_a_port_is_meant_for_it() {
@@ -161,7 +203,10 @@ mod tests {
     fn what_is_not_understood_is_refused() {
         for (more, told) in [
             ("--promiscuous", "behind a `--port`"),
-            ("--port x --kind af_xdp", "`af_packet` or `tap`"),
+            ("--port x --kind af_xdp", "`af_packet`, `tap` or `vnic`"),
+            ("--port x --kind vnic --address 10.0.0.1/8", "behind an `--ethernet`"),
+            ("--port x --ethernet 1:2", "an Ethernet address"),
+            ("--port x --ethernet 02:00:00:00:00:01 --address 10.0.0.1/33", "length of a prefix"),
             ("--port x --offloads no", "`cut`, `whole` or `off`"),
             ("--workers 0", "1 to 64"),
             ("--workers 65", "1 to 64"),

@@ -8,15 +8,16 @@ use crate::said::say;
 use crate::supervision::{Event, LaunchError, Port};
 use confinement::{Role, SeparateStart, separate};
 use messages::Channel;
-use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
+use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, Router, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE};
 use ports::live::handed_over::OpenedPort;
-use ports::live::{HandedOver, Offloads, PortKind};
+use ports::live::{HandedOver, Offloads, PortKind, VnicWishes};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -268,8 +269,9 @@ fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
 /// The port as a message describes it.
 fn supplied(port: HandedOver) -> SuppliedPort {
     SuppliedPort {
-        way: match port.kind {
-            PortKind::Tap => PortWay::Tap,
+        way: match (port.kind, port.vnic) {
+            (PortKind::Vnic, Some(vnic)) => PortWay::Vnic(router(vnic)),
+            (PortKind::Tap, _) => PortWay::Tap,
             _ => PortWay::AfPacket { frame: port.frame },
         },
         unfinished: match port.offloads {
@@ -281,6 +283,19 @@ fn supplied(port: HandedOver) -> SuppliedPort {
         promiscuous: port.promiscuous,
         mode: port.mode,
     }
+}
+
+/// The router in a container, as a message describes it.
+fn router(vnic: VnicWishes) -> Router {
+    let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
+    for (address, _) in vnic.addresses {
+        match address {
+            IpAddr::V4(address) => ipv4.push(address),
+            IpAddr::V6(address) => ipv6.push(address),
+        }
+    }
+    let VnicWishes { ethernet, mtu, advertises, dhcp_client, .. } = vnic;
+    Router { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client }
 }
 
 /// What chooses the tables' hash functions: the standard library draws its keys from the system, and has no

@@ -28,6 +28,15 @@ use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == container::HOLD) {
+        return match container::hold() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                said::say(&format!("ravelin-launch: namespaces of a container: {error}"));
+                ExitCode::FAILURE
+            }
+        };
+    }
     let settings = match arguments::Settings::parse(lexopt::Parser::from_env()) {
         Ok(settings) => settings,
         Err(error) => {

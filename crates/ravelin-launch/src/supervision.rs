@@ -20,6 +20,7 @@ use crate::kept::{FolderError, Store};
 use crate::reported::{Reported, What};
 use crate::said::say;
 use confinement::{ProcessEnd, Role, SeparateError};
+use container::{ContainerError, Holder};
 use messages::listening::{Listening, listen};
 use ports::live::handed_over::OpenedPort;
 use ports::live::{AttachError, WantedPort};
@@ -48,6 +49,9 @@ pub(crate) enum LaunchError {
     /// a port cannot be opened
     #[error("{0}")]
     Port(#[from] AttachError),
+    /// a container
+    #[error("{0}")]
+    Container(#[from] ContainerError),
     /// a port whose interface is away
     #[error("interface {0} is away")]
     Away(String),
@@ -103,7 +107,17 @@ struct Restart {
     at: Option<Instant>,
 }
 
-impl Port<'_> {
+impl<'a> Port<'a> {
+    /// Opens it, that of a container with the container's namespaces.
+    fn open(wanted: &'a WantedPort, settings: &Settings) -> Result<Port<'a>, LaunchError> {
+        let vnic = wanted.vnic.as_ref();
+        let container = vnic
+            .map(|vnic| Holder::start(&settings.containers, &wanted.interface, vnic.container))
+            .transpose()?;
+        let opened = Some(open_port(wanted, container.as_ref(), settings.workers)?);
+        Ok(Port { wanted, opened, container, handed_over: true })
+    }
+
     /// Its port, if its interface is there.
     pub(crate) fn opened(&self) -> Result<&OpenedPort, LaunchError> {
         self.opened.as_ref().ok_or_else(|| LaunchError::Away(self.wanted.interface.clone()))
@@ -144,6 +158,8 @@ pub(crate) struct Port<'a> {
     wanted: &'a WantedPort,
     /// Nothing while its interface is away.
     opened: Option<OpenedPort>,
+    /// The namespaces of the container whose link it is.
+    container: Option<Holder>,
     /// Whether the core has the port as it is now.
     handed_over: bool,
 }
@@ -176,11 +192,8 @@ struct Supervisor<'a> {
 /// # Errors
 /// A port cannot be opened at the start, or a process cannot be started.
 pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
-    let open = |wanted| {
-        let opened = Some(OpenedPort::open(wanted, settings.workers)?);
-        Ok::<_, LaunchError>(Port { wanted, opened, handed_over: true })
-    };
-    let ports = settings.ports.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let ports = settings.ports.iter().map(|wanted| Port::open(wanted, settings));
+    let ports = ports.collect::<Result<Vec<_>, _>>()?;
     let store = settings.trust.as_ref().map(|trust| {
         let failed = |source| LaunchError::Keep { folder: trust.keep_in.clone(), source };
         Ok::<_, LaunchError>(Arc::new(Mutex::new(Store::open(&trust.keep_in).map_err(failed)?)))
@@ -347,7 +360,7 @@ impl Supervisor<'_> {
             }
             if port.opened.is_none() {
                 // Whatever is in the way now, it may be gone the next time.
-                port.opened = OpenedPort::open(port.wanted, settings.workers).ok();
+                port.opened = open_port(port.wanted, port.container.as_ref(), settings.workers).ok();
             }
             if let (Some(opened), Some(core), false) = (&port.opened, core.as_mut(), port.handed_over)
                 && core.renew(number, opened, settings.workers).is_ok()
@@ -357,6 +370,19 @@ impl Supervisor<'_> {
             }
         }
     }
+}
+
+/// Opens a port, that of a container in its network.
+fn open_port(
+    wanted: &WantedPort,
+    container: Option<&Holder>,
+    workers: u16,
+) -> Result<OpenedPort, LaunchError> {
+    let open = || OpenedPort::open(wanted, workers);
+    Ok(match container {
+        Some(container) => container.namespaces.inside(open)??,
+        None => open()?,
+    })
 }
 
 /// Says how a process ended.

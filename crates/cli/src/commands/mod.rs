@@ -4,6 +4,7 @@ mod bundle;
 mod capture;
 mod check;
 mod compile;
+mod contain;
 mod demo;
 mod doctor;
 mod doctor_trust;
@@ -44,6 +45,8 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Serve(arguments) => serve::run(arguments, line.json),
         Command::CompileForCore { file, without } => trusted::compile_for_core(file, without),
         Command::ControlForCore { without } => trusted::control_for_core(without),
+        Command::Contain(arguments) => contain::run(arguments),
+        Command::EnterContainer(arguments) => contain::enter(arguments),
         Command::Show(arguments) => show::run(arguments, line.json),
         Command::Top(arguments) => top::run(arguments, line.json),
         Command::Why(arguments) => why::run(arguments, line.json),

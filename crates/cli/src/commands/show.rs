@@ -80,6 +80,15 @@ fn active(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
             told += &format!("{what:<12}{} {reason}\n", count(packets.as_u64().unwrap_or_default()));
         }
     }
+    for (port, reasons) in active["refused"].as_object().into_iter().flatten() {
+        for (reason, frames) in reasons.as_object().into_iter().flatten() {
+            told += &format!(
+                "{:<12}{} {reason} at {port}\n",
+                "refused",
+                count(frames.as_u64().unwrap_or_default())
+            );
+        }
+    }
     Ok(render::text(&told)?)
 }
 

@@ -13,7 +13,7 @@ use messages::compile::CompileMessage;
 use messages::limits::LONGEST_BUNDLE;
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
-use ports::live::{Offloads, PortKind, WantedPort};
+use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
@@ -43,6 +43,7 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
     launch.arg("--core").arg(beside("ravelin-core")?);
     launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(real);
     launch.arg("--control").arg(&config.control);
+    launch.arg("--containers").arg(&config.containers);
     launch.arg("--workers").arg(config.workers.count.to_string());
     for layer in without {
         launch.arg("--without").arg(layer.name());
@@ -122,8 +123,14 @@ fn lies_together(file: &Path, config: &Config) -> Result<(), String> {
 
 fn add_port(launch: &mut Command, port: &WantedPort) {
     launch.arg("--port").arg(&port.interface);
-    if port.kind == PortKind::Tap {
-        launch.args(["--kind", "tap"]);
+    let kind = match port.kind {
+        PortKind::Tap => "tap",
+        PortKind::Vnic => "vnic",
+        _ => "af_packet",
+    };
+    launch.args(["--kind", kind]);
+    if let Some(vnic) = &port.vnic {
+        add_router(launch, vnic);
     }
     launch.arg("--offloads").arg(match port.offloads {
         Offloads::Cut => "cut",
@@ -135,6 +142,21 @@ fn add_port(launch: &mut Command, port: &WantedPort) {
     }
     if port.keep_from_kernel {
         launch.arg("--keep-from-kernel");
+    }
+}
+
+/// What the router in the container of a port is called.
+fn add_router(launch: &mut Command, vnic: &VnicWishes) {
+    let station: Vec<_> = vnic.ethernet.iter().map(|byte| format!("{byte:02x}")).collect();
+    launch.arg("--ethernet").arg(station.join(":")).arg("--mtu").arg(vnic.mtu.to_string());
+    for (address, length) in &vnic.addresses {
+        launch.arg("--address").arg(format!("{address}/{length}"));
+    }
+    if vnic.advertises {
+        launch.arg("--advertises");
+    }
+    if vnic.dhcp_client {
+        launch.arg("--dhcp-client");
     }
 }
 

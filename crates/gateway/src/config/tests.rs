@@ -150,6 +150,7 @@ fn a_whole_file() {
         xdp: XdpWishes::default(),
         middleware: ports::live::Middleware::default(),
         tunnel: None,
+        vnic: None,
     };
     let config = config.expect("is right");
     assert_eq!(config.program, Path::new("/etc/ravelin/a.rav"));

@@ -153,6 +153,7 @@ fn between(
         xdp: ports::live::XdpWishes::default(),
         middleware: ports::live::Middleware::default(),
         tunnel: None,
+        vnic: None,
     });
     let (started, starts) = mpsc::channel::<Result<Remote, String>>();
     thread::scope(|scope| {

@@ -45,7 +45,7 @@ pub fn attach_all(
         let attached = match first.kind {
             // There are as many AF_XDP ports as were requested, in the same order.
             PortKind::AfXdp => shared.next().map_or_else(|| bare(first, number, lanes), Ok),
-            PortKind::AfPacket | PortKind::Tap | PortKind::Tunnel | PortKind::Empty => {
+            PortKind::AfPacket | PortKind::Tap | PortKind::Vnic | PortKind::Tunnel | PortKind::Empty => {
                 bare(first, number, lanes)
             }
         };
@@ -78,6 +78,13 @@ fn bare(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, A
         PortKind::AfPacket => af_packet::attach(wanted, port, lanes)?,
         PortKind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
         PortKind::Tap => tap::attach(wanted, port, lanes)?,
+        PortKind::Vnic => {
+            return Err(AttachError::System {
+                interface: wanted.interface.clone(),
+                call: "making a VNIC",
+                source: io::Error::new(io::ErrorKind::Unsupported, "it needs `ravelin serve --trusted`"),
+            });
+        }
         PortKind::Tunnel => return tunnel::attach(wanted, port, lanes),
         PortKind::Empty => return Ok(empty::attach(lanes)),
     };

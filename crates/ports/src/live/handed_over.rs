@@ -20,24 +20,36 @@ pub use opened::{OpenedPort, can_be_handed_over};
 
 use super::af_packet::{self, Adopted};
 use super::segments::packets_only;
-use super::{Attached, HandedOver, Offloads, PortKind, tap};
+use super::{Attached, HandedOver, Offloads, PortKind, sys, tap};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// Goes on with other descriptors of a port that has been adopted.
-pub struct PortRenewal(Option<Adopted>);
+pub struct PortRenewal(Renewed);
+
+/// What goes on with other descriptors.
+enum Renewed {
+    AfPacket(Adopted),
+    /// The queues, of which each keeps its number.
+    Tap(Vec<Arc<OwnedFd>>),
+}
 
 impl PortRenewal {
     /// Goes on with these descriptors, which were opened as those before.
     ///
     /// # Errors
-    /// They are not as many as those before, or a ring cannot be mapped; then nothing has changed. A TAP
-    /// device cannot be renewed.
+    /// They are not as many as those before, or a ring cannot be mapped; then nothing has changed.
     pub fn renew(&self, port: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         match &self.0 {
-            Some(adopted) => adopted.renew(port, descriptors),
-            None => Err(io::Error::new(io::ErrorKind::Unsupported, "a TAP device goes with its queues")),
+            Renewed::AfPacket(adopted) => adopted.renew(port, descriptors),
+            Renewed::Tap(queues) if queues.len() == descriptors.len() => {
+                queues.iter().zip(&descriptors).try_for_each(|(queue, new)| sys::replace(queue, new))
+            }
+            Renewed::Tap(_) => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "not as many queues as before"))
+            }
         }
     }
 }
@@ -54,9 +66,12 @@ pub fn adopt(
     let (attached, renewal) = match port.kind {
         PortKind::AfPacket => {
             let (attached, adopted) = af_packet::adopt(port, number, descriptors)?;
-            (attached, PortRenewal(Some(adopted)))
+            (attached, PortRenewal(Renewed::AfPacket(adopted)))
         }
-        PortKind::Tap => (tap::adopt(port, number, descriptors), PortRenewal(None)),
+        PortKind::Tap | PortKind::Vnic => {
+            let (attached, queues) = tap::adopt(port, number, descriptors);
+            (attached, PortRenewal(Renewed::Tap(queues)))
+        }
         PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "a kind of port that is not handed over"));
         }

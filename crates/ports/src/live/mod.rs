@@ -25,7 +25,7 @@ mod losses;
 mod mailbox;
 #[cfg(feature = "attach")]
 pub mod middleware;
-#[cfg(feature = "attach")]
+#[cfg(feature = "open")]
 mod netlink;
 mod out;
 mod presence;
@@ -64,15 +64,15 @@ pub use lane::{Attached, Lane, Receiver, Sender, exchange};
 pub use losses::{LossKind, ReceiveLosses, SendLosses};
 #[cfg(feature = "attach")]
 pub use middleware::Middleware;
-#[cfg(feature = "attach")]
+#[cfg(feature = "open")]
 pub use netlink::{LinkChanges, Netlink};
 pub use out::LiveOut;
 pub use presence::{Heard, Presence};
 #[cfg(feature = "open")]
 pub use sys::keep_off;
 pub use sys::{cycles, pin};
-pub use tap::TapError;
 #[cfg(feature = "attach")]
 pub use tap::{HostInterface, HostMemory};
+pub use tap::{TapError, VnicWishes, station};
 pub use wait::{Bell, Waiter};
 pub use wanted::{AttachError, HandedOver, Offloads, PortKind, VlanPlace, WantedPort};

@@ -131,7 +131,7 @@ pub(crate) fn replace(place: &OwnedFd, by: &OwnedFd) -> io::Result<()> {
 }
 
 /// What a packet socket counted since it was asked last: frames, and those of them that found no room.
-pub(crate) fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
+pub fn packet_statistics(fd: &OwnedFd) -> io::Result<(u32, u32)> {
     let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let counts = read_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, none)?;
     Ok((counts.tp_packets, counts.tp_drops))
@@ -231,7 +231,7 @@ fn poll(polled: &mut [libc::pollfd], nanoseconds: u64) -> io::Result<bool> {
 }
 
 /// Waits until a descriptor has something to read or an error to tell, which stays there, or the time is up.
-#[cfg(feature = "attach")]
+#[cfg(feature = "open")]
 pub(crate) fn wait_to_read(fd: RawFd, nanoseconds: u64) {
     // Whoever reads sees what there is, whatever ended the wait.
     let _ = poll(&mut [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }], nanoseconds);

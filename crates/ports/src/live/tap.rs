@@ -16,6 +16,9 @@ mod host;
 mod opening;
 #[cfg(feature = "open")]
 mod opening_calls;
+#[cfg(feature = "open")]
+mod vnic;
+mod vnic_wishes;
 
 #[cfg(feature = "attach")]
 pub use host::{HostInterface, HostMemory};
@@ -23,9 +26,14 @@ pub use host::{HostInterface, HostMemory};
 pub(super) use opening::attach;
 #[cfg(feature = "open")]
 pub(super) use opening::{is_there, open_queues};
+#[cfg(feature = "open")]
+pub(super) use vnic::open as open_vnic;
+pub use vnic_wishes::{VnicWishes, station};
 
 use super::clock::Now;
-use super::{Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged};
+use super::{
+    Attached, HandedOver, Lane, PortKind, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged,
+};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, PortNumber, Region, VirtioHeader};
 use std::fs;
@@ -79,6 +87,8 @@ struct Device {
     offloads: bool,
     /// Whether this process may open the device, and read what it has counted; otherwise another one does.
     owned: bool,
+    /// Whether tags that name no VLAN are left to whoever looks at frames next.
+    keeps_tags: bool,
     presence: Arc<Presence>,
     /// How often it was deleted, as far as is known.
     deleted: AtomicU64,
@@ -103,17 +113,22 @@ struct Place {
 }
 
 /// Makes a port of the queues of a device that another process opened.
-pub(super) fn adopt(handed: &HandedOver, port: PortNumber, queues: Vec<OwnedFd>) -> Attached {
-    let device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
-    attached(device, handed.mode.clone(), port, queues)
+pub(super) fn adopt(
+    handed: &HandedOver,
+    port: PortNumber,
+    queues: Vec<OwnedFd>,
+) -> (Attached, Vec<Arc<OwnedFd>>) {
+    let mut device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
+    device.keeps_tags = handed.kind == PortKind::Vnic;
+    let queues: Vec<_> = queues.into_iter().map(Arc::new).collect();
+    (attached(device, handed.mode.clone(), port, queues.clone()), queues)
 }
 
 /// A port over these queues.
-fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<OwnedFd>) -> Attached {
+fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<Arc<OwnedFd>>) -> Attached {
     let device = Arc::new(device);
     let base = device.not_sent().unwrap_or(0);
     let lanes = queues.into_iter().enumerate().map(|(number, queue)| {
-        let queue = Arc::new(queue);
         let (losses, memory) = (ReceiveLosses::default(), Region::zeroed(MEMORY));
         let (queue_in, device_in) = (queue.clone(), device.clone());
         let (place, unsent) = (Place::default(), Unsent { base, ..Unsent::default() });
@@ -141,6 +156,7 @@ impl Device {
             lanes: usize::from(lanes),
             offloads: offloads != super::Offloads::Off,
             owned,
+            keeps_tags: false,
             presence: Arc::default(),
             deleted: AtomicU64::new(0),
             #[cfg(feature = "attach")]
@@ -225,7 +241,7 @@ impl Receiver for Incoming {
                 virtio = virtio.without_checksum();
             }
             let end = start + packet.len();
-            let later = untagged::take_out(packet);
+            let later = if self.device.keeps_tags { 0 } else { untagged::take_out(packet) };
             let length = packet.len() - later;
             batch.push((start + later) as u64, length as u32, length as u32, self.port, now.program);
             let virtio =

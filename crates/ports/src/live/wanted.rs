@@ -1,8 +1,8 @@
 //! The settings of a live port, and the errors when an interface cannot become this port.
 
-use super::TapError;
 #[cfg(feature = "attach")]
 use super::{Middleware, NOBODY, TunnelError, TunnelWishes, XdpError, XdpWishes};
+use super::{TapError, VnicWishes};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::{fmt, io};
@@ -19,6 +19,8 @@ pub enum PortKind {
     /// A TAP device: an interface of this machine that is made for the gateway, so that the machine is behind
     /// it.
     Tap,
+    /// A TAP device in the network namespace of a container, as its only link.
+    Vnic,
     /// Encrypted datagrams of UDP to gateways elsewhere, each of which is a station.
     Tunnel,
     /// None: the number is nobody's. Nothing comes in by it, and what leaves by it is lost.
@@ -119,6 +121,8 @@ pub struct WantedPort {
     /// The end of a tunnel that it is to be, of ports of that kind.
     #[cfg(feature = "attach")]
     pub tunnel: Option<TunnelWishes>,
+    /// What the router in the container is called, of ports of that kind.
+    pub vnic: Option<VnicWishes>,
 }
 
 impl WantedPort {
@@ -137,6 +141,7 @@ impl WantedPort {
             middleware: Middleware::default(),
             #[cfg(feature = "attach")]
             tunnel: None,
+            vnic: None,
         }
     }
 }
@@ -174,16 +179,18 @@ impl WantedPort {
 pub struct HandedOver {
     /// The interface's name.
     pub interface: String,
-    /// By which way: AF_PACKET or TAP.
+    /// By which way: AF_PACKET, TAP or VNIC.
     pub kind: PortKind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
     /// Whether packets that are meant for other stations are taken, too.
     pub promiscuous: bool,
-    /// Bytes of a frame of the ring; 0 for TAP, which has none.
+    /// Bytes of a frame of the ring; 0 for TAP and VNIC, which have none.
     pub frame: u32,
     /// How the port is attached, as a text for people.
     pub mode: String,
+    /// What the router in the container is called, of a VNIC, where it is known.
+    pub vnic: Option<VnicWishes>,
 }
 
 impl HandedOver {

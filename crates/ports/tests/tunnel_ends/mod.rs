@@ -54,6 +54,7 @@ pub(crate) fn ends_with(directory: &Path, lanes: u16, packets: [bool; 2]) -> [At
             xdp: XdpWishes::default(),
             middleware: Middleware::default(),
             tunnel: Some(tunnel),
+            vnic: None,
         };
         attach(&wanted, 1, lanes).expect("attached")
     })

@@ -19,7 +19,8 @@ enum Kept {
 }
 
 impl OpenedPort {
-    /// Claims an interface, or makes a TAP device with so many queues.
+    /// Claims an interface, or makes a TAP device with so many queues. A VNIC is made in the network
+    /// namespace of the thread that calls.
     ///
     /// # Errors
     /// The interface is missing, off or taken, or Linux refuses; then nothing has changed. As for
@@ -30,11 +31,16 @@ impl OpenedPort {
             call: "opening it for a confined process",
             source: io::Error::new(io::ErrorKind::Unsupported, what),
         })?;
-        let held = if wanted.kind == PortKind::Tap {
-            let (mode, queues) = tap::open_queues(wanted, lanes)?;
-            Kept::Tap(queues, mode)
-        } else {
-            Kept::AfPacket(af_packet::claim(wanted)?)
+        let held = match wanted.kind {
+            PortKind::Tap => {
+                let (mode, queues) = tap::open_queues(wanted, lanes)?;
+                Kept::Tap(queues, mode)
+            }
+            PortKind::Vnic => {
+                let (mode, queues) = tap::open_vnic(wanted, lanes)?;
+                Kept::Tap(queues, mode)
+            }
+            _ => Kept::AfPacket(af_packet::claim(wanted)?),
         };
         Ok(OpenedPort { wanted: wanted.clone(), held })
     }
@@ -61,19 +67,20 @@ impl OpenedPort {
                 (mode.clone(), 0, again.map_err(failed)?)
             }
         };
-        let WantedPort { interface, kind, offloads, promiscuous, .. } = self.wanted.clone();
-        Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode }, descriptors))
+        let WantedPort { interface, kind, offloads, promiscuous, vnic, .. } = self.wanted.clone();
+        Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode, vnic }, descriptors))
     }
 }
 
 /// Whether a port can be opened for another process.
 ///
 /// # Errors
-/// What of it cannot be handed over: another kind than AF_PACKET and TAP, a part of an interface, middleware.
+/// What of it cannot be handed over: another kind than AF_PACKET, TAP and VNIC, a part of an interface,
+/// middleware.
 pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
-    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::Tap) {
+    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::Tap | PortKind::Vnic) {
         return Err(
-            "the `kind` of a port must be \"af_packet\" or \"tap\" there, and no port may be `empty`",
+            "the `kind` of a port must be \"af_packet\", \"tap\" or \"vnic\" there, and no port may be `empty`",
         );
     }
     let plain = WantedPort {
@@ -81,6 +88,7 @@ pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
         offloads: wanted.offloads,
         keep_from_kernel: wanted.keep_from_kernel,
         promiscuous: wanted.promiscuous,
+        vnic: wanted.vnic.clone(),
         ..WantedPort::plain(&wanted.interface)
     };
     if *wanted == plain {

@@ -40,7 +40,7 @@ impl HostInterface {
             Some(libc::ENODEV | libc::ENXIO) => AttachError::NoInterface(port.to_owned()),
             _ => system("asking for the port's Ethernet address")(error),
         })?;
-        let queue = opening_calls::make(name).map_err(|error| match error.raw_os_error() {
+        let queue = opening_calls::make(name, false).map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => TapError::Rights(name.to_owned()).into(),
             Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => TapError::Missing(name.to_owned()).into(),
             Some(libc::EBUSY | libc::EEXIST | libc::EINVAL) => TapError::NameTaken(name.to_owned()).into(),

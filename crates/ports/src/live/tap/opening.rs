@@ -11,10 +11,12 @@ use packet::PortNumber;
 use std::io;
 use std::os::fd::OwnedFd;
 #[cfg(feature = "attach")]
+use std::sync::Arc;
+#[cfg(feature = "attach")]
 use std::sync::atomic::Ordering;
 
 /// How many packets may wait for the gateway.
-const WAITING: i32 = 4096;
+pub(super) const WAITING: i32 = 4096;
 
 /// Makes a TAP device a port.
 #[cfg(feature = "attach")]
@@ -25,6 +27,7 @@ pub(in crate::live) fn attach(
 ) -> Result<Attached, AttachError> {
     let device = Device::of(&wanted.interface, lanes, wanted.offloads, true);
     let (mode, queues) = device.open_all()?;
+    let queues = queues.into_iter().map(Arc::new).collect();
     Ok(attached(device, mode, port, queues))
 }
 
@@ -57,13 +60,13 @@ impl Device {
         Ok((self.mode(offloads), queues))
     }
 
-    fn system(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError {
+    pub(super) fn system(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError {
         let interface = self.name.clone();
         move |source| AttachError::System { interface: interface.clone(), call, source }
     }
 
     /// Opens a queue of it. A device that was made before for one queue alone serves one lane.
-    fn open(&self) -> Result<OwnedFd, AttachError> {
+    pub(super) fn open(&self) -> Result<OwnedFd, AttachError> {
         let single = |error: io::Error| match error.raw_os_error() {
             Some(libc::EINVAL) if self.lanes == 1 => calls::open(&self.name, false),
             _ => Err(error),
@@ -84,7 +87,7 @@ impl Device {
     }
 
     /// Asks for unfinished packets if they are wanted, and switches the interface on.
-    fn prepare(&self, queue: &OwnedFd) -> Result<Option<Offloads>, AttachError> {
+    pub(super) fn prepare(&self, queue: &OwnedFd) -> Result<Option<Offloads>, AttachError> {
         const CHECKSUMS: u32 = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
         const SEGMENTS: u32 = CHECKSUMS | libc::TUN_F_USO4 | libc::TUN_F_USO6;
         let offloads = if !self.offloads {
@@ -101,7 +104,7 @@ impl Device {
     }
 
     /// What was obtained, for people.
-    fn mode(&self, offloads: Option<Offloads>) -> String {
+    pub(super) fn mode(&self, offloads: Option<Offloads>) -> String {
         let offloads = match offloads {
             Some(Offloads::Segments) => "whole segments and unfinished checksums taken",
             Some(Offloads::Checksums) => "unfinished checksums taken, segments of UDP not",

@@ -15,9 +15,8 @@ pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
 }
 
 /// The same for a device that nobody has made yet: an interface of this name is an error (EBUSY).
-#[cfg(feature = "attach")]
-pub(super) fn make(name: &str) -> io::Result<OwnedFd> {
-    open_as(name, libc::IFF_TUN_EXCL)
+pub(super) fn make(name: &str, several: bool) -> io::Result<OwnedFd> {
+    open_as(name, libc::IFF_TUN_EXCL | if several { libc::IFF_MULTI_QUEUE } else { 0 })
 }
 
 fn open_as(name: &str, how: libc::c_int) -> io::Result<OwnedFd> {
@@ -61,7 +60,6 @@ pub(super) fn switch_on(name: &str, waiting: i32) -> io::Result<()> {
 }
 
 /// Gives an interface an Ethernet address and an MTU.
-#[cfg(feature = "attach")]
 pub(super) fn dress(name: &str, station: [u8; 6], mtu: u32) -> io::Result<()> {
     let asker = sys::asker()?;
     let mut request = sys::request(name)?;

@@ -67,6 +67,7 @@ fn wanted(vlan: VlanPlace, queued: bool) -> WantedPort {
         xdp: XdpWishes::default(),
         middleware: Middleware { impair_in: queued.then_some(nothing), ..Middleware::default() },
         tunnel: None,
+        vnic: None,
     }
 }
 

@@ -33,6 +33,7 @@ fn wanted() -> WantedPort {
         xdp: XdpWishes::default(),
         middleware: Middleware::default(),
         tunnel: None,
+        vnic: None,
     }
 }
 

@@ -1,0 +1,44 @@
+//! The command line of `ravelin contain`.
+
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `ravelin contain`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  sudo ravelin contain -- sh
+  sudo ravelin contain --show /etc/dnsmasq.d -- dnsmasq --keep-in-foreground
+  sudo ravelin contain --vnic services -- ip address
+
+Inside, the VNIC is the only link, files of the machine cannot be written, and what is private is hidden. The command is process 1: \
+the container ends with it.")]
+pub(crate) struct ContainArguments {
+    /// The container: the name of the interface of its VNIC; needed if there are several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) vnic: Option<String>,
+    /// The folder that keeps the namespaces, as `containers` in the gateway's file says
+    #[arg(long, default_value = gateway::config::CONTAINERS, value_name = "FOLDER")]
+    pub(crate) containers: PathBuf,
+    /// A file or folder of the machine to show inside, although it is hidden otherwise; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(crate) show: Vec<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// `ravelin enter-container`
+#[derive(Debug, Args)]
+pub(crate) struct EnterArguments {
+    /// The file of the user namespace
+    pub(crate) users: PathBuf,
+    /// The user outside that is root inside
+    pub(crate) first_user: u32,
+    /// What is to be shown
+    #[arg(long)]
+    pub(crate) show: Vec<PathBuf>,
+    /// The command
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,75 @@
+//! `ravelin contain`: runs a command in the container of a gateway that runs.
+
+use crate::arguments::contain::{ContainArguments, EnterArguments};
+use crate::failure::Failure;
+
+/// Runs it to its end, and ends as it did.
+#[cfg(target_os = "linux")]
+pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
+    use container::{ContainerError, Namespaces};
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::process::ExitStatusExt;
+    let finding = |error: ContainerError| {
+        Failure::Finding(format!(
+            "{error}: it needs root, and a gateway with a port of `kind = \"vnic\"` that runs by `ravelin serve --trusted`"
+        ))
+    };
+    let folder = &arguments.containers;
+    let name = match &arguments.vnic {
+        Some(name) => name.clone(),
+        None => match &Namespaces::names(folder).map_err(finding)?[..] {
+            [only] => only.clone(),
+            [] => {
+                return Err(Failure::Finding(format!(
+                    "there is no container in {}: a gateway with a port of `kind = \"vnic\"` makes one",
+                    folder.display()
+                )));
+            }
+            several => {
+                let message =
+                    format!("there are several containers, {}: say which, by `--vnic`", several.join(", "));
+                return Err(Failure::Usage(message));
+            }
+        },
+    };
+    let namespaces = Namespaces::open(folder, &name).map_err(finding)?;
+    let absolute = |path: &std::path::PathBuf| {
+        fs::canonicalize(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    };
+    let shown = arguments.show.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+    let mut inside: Vec<&OsStr> = Vec::new();
+    for path in &shown {
+        inside.extend([OsStr::new("--show"), path.as_os_str()]);
+    }
+    inside.push(OsStr::new("--"));
+    inside.extend(arguments.command.iter().map(|word| word.as_os_str()));
+    let status = container::start(&namespaces, &inside).map_err(finding)?;
+    std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()))
+}
+
+/// Becomes the command.
+#[cfg(target_os = "linux")]
+pub(crate) fn enter(arguments: &EnterArguments) -> Result<(), Failure> {
+    let EnterArguments { users, first_user, show, command } = arguments;
+    let inside = container::Inside {
+        users: users.clone(),
+        first_user: *first_user,
+        shown: show.clone(),
+        command: command.clone(),
+    };
+    match container::enter(&inside) {
+        Ok(never) => match never {},
+        Err(error) => Err(Failure::Finding(format!("the container: {error}"))),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn run(_arguments: &ContainArguments) -> Result<(), Failure> {
+    Err(Failure::Finding("a container needs the namespaces of Linux".to_owned()))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn enter(_arguments: &EnterArguments) -> Result<(), Failure> {
+    Err(Failure::Finding("a container needs the namespaces of Linux".to_owned()))
+}

@@ -1,0 +1,139 @@
+//! The files that are seen inside: those of the machine, which cannot be written, with what is private hidden
+//! behind empty folders of the container's own.
+
+use crate::{ContainerError, failed, sys};
+use rustix::fs::{CWD, symlinkat};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change,
+    move_mount, open_tree,
+};
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Folders that are empty inside, and can be written: services keep their state there, which goes with the
+/// container.
+const OWN: [&str; 9] =
+    ["/run", "/tmp", "/var/tmp", "/var/lib", "/var/log", "/var/cache", "/var/spool", "/root", "/home"];
+/// Folders that are empty inside.
+const HIDDEN: [&str; 6] = ["/sys", "/boot", "/mnt", "/media", "/srv", "/lost+found"];
+/// Files of `/proc` about the machine as a whole.
+const SILENT: [&str; 10] = [
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kmsg",
+    "/proc/kallsyms",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/sched_debug",
+];
+/// Devices that do not lead out of the container.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Puts them in place of the machine's. `root` is the user outside that is root inside.
+pub(crate) fn put(root: u32, shown: &[PathBuf]) -> Result<(), ContainerError> {
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
+        .map_err(failed("mounts of its own"))?;
+    let devices = DEVICES.map(|name| (PathBuf::from("/dev").join(name), true));
+    let devices =
+        devices.into_iter().map(|(path, file)| Kept::take(path, file)).collect::<Result<Vec<_>, _>>()?;
+    sys::make_read_only(c"/").map_err(failed("making the machine's files read-only"))?;
+    // With the marks of above: what is shown cannot be written, either.
+    let shown =
+        shown.iter().map(|path| Kept::take(path.clone(), !path.is_dir())).collect::<Result<Vec<_>, _>>()?;
+    let device_folder = Empty { mode: "755", size: "64k", flags: MountFlags::NOSUID | MountFlags::NOEXEC };
+    device_folder.put("/dev", root)?;
+    devices.iter().chain(&shown).filter(|kept| kept.path.starts_with("/dev")).try_for_each(Kept::put)?;
+    terminals(root)?;
+    let own = Empty { mode: "755", size: "64m", flags: MountFlags::NOSUID | MountFlags::NODEV };
+    for folder in OWN {
+        let mode = if folder.ends_with("tmp") { "1777" } else { "755" };
+        Empty { mode, ..own }.put(folder, root)?;
+    }
+    let hidden =
+        Empty { mode: "555", size: "4k", flags: own.flags | MountFlags::RDONLY | MountFlags::NOEXEC };
+    HIDDEN.into_iter().try_for_each(|folder| hidden.put(folder, root))?;
+    shown.iter().filter(|kept| !kept.path.starts_with("/dev")).try_for_each(Kept::put)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None).map_err(failed("/proc"))?;
+    for path in SILENT.into_iter().filter(|path| Path::new(path).exists()) {
+        mount_bind("/dev/null", path).map_err(failed(path))?;
+    }
+    std::env::set_current_dir("/").map_err(failed("/"))
+}
+
+/// An empty folder of the container's own.
+#[derive(Clone, Copy)]
+struct Empty {
+    mode: &'static str,
+    size: &'static str,
+    flags: MountFlags,
+}
+
+impl Empty {
+    /// Puts it over a folder, if there is one.
+    fn put(&self, folder: &str, root: u32) -> Result<(), ContainerError> {
+        if !Path::new(folder).is_dir() || fs::symlink_metadata(folder).is_ok_and(|about| about.is_symlink()) {
+            return Ok(());
+        }
+        let options = format!("mode={},size={},uid={root},gid={root}", self.mode, self.size);
+        let options = std::ffi::CString::new(options).map_err(failed(folder))?;
+        mount("tmpfs", folder, "tmpfs", self.flags, &*options).map_err(failed(folder))
+    }
+}
+
+/// Something of the machine that is to be seen at its path although what is around it is replaced.
+struct Kept {
+    path: PathBuf,
+    tree: OwnedFd,
+    file: bool,
+}
+
+impl Kept {
+    fn take(path: PathBuf, file: bool) -> Result<Kept, ContainerError> {
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+        let tree = open_tree(CWD, &path, flags).map_err(failed(path.display().to_string()))?;
+        Ok(Kept { path, tree, file })
+    }
+
+    fn put(&self) -> Result<(), ContainerError> {
+        let what = || failed(self.path.display().to_string());
+        let folder = if self.file { self.path.parent() } else { Some(&*self.path) };
+        // What is not hidden is there already, and cannot be made.
+        let made = folder.map_or(Ok(()), fs::create_dir_all);
+        let made = made.and_then(|()| match self.file {
+            true if !self.path.exists() => File::create(&self.path).map(drop),
+            _ => Ok(()),
+        });
+        made.map_err(what())?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&self.tree, "", CWD, &self.path, flags).map_err(failed(self.path.display().to_string()))
+    }
+}
+
+/// Terminals of its own, and the usual names in `/dev`.
+fn terminals(root: u32) -> Result<(), ContainerError> {
+    for folder in ["/dev/pts", "/dev/shm"] {
+        fs::create_dir(folder).map_err(failed(folder))?;
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=620"))
+        .map_err(failed("/dev/pts"))?;
+    let shared = Empty { mode: "1777", size: "64m", flags: flags | MountFlags::NODEV };
+    shared.put("/dev/shm", root)?;
+    for (name, to) in [
+        ("ptmx", "pts/ptmx"),
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
+        let path = Path::new("/dev").join(name);
+        symlinkat(to, CWD, &path).map_err(failed(path.display().to_string()))?;
+    }
+    Ok(())
+}

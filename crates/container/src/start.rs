@@ -1,0 +1,33 @@
+//! Starts a command inside a container: in its network, and in namespaces of processes, mounts, messages and
+//! the host name that are new.
+
+use crate::{ContainerError, Namespaces, failed, sys};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// The argument by which this program becomes the process that calls [`enter`](crate::enter()); the file of
+/// the user namespace and the user outside that is its root follow.
+pub const ENTER: &str = "enter-container";
+
+/// Has this program, started anew with [`ENTER`] and these arguments, be process 1 of a container, and waits
+/// for its end.
+///
+/// # Errors
+/// The namespaces cannot be had: this process is not root.
+pub fn start(namespaces: &Namespaces, arguments: &[&OsStr]) -> Result<ExitStatus, ContainerError> {
+    move_into_link_name_space(namespaces.network.as_fd(), Some(LinkNameSpaceType::Network))
+        .map_err(failed("entering the container's network"))?;
+    let own = UnshareFlags::NEWNS
+        | UnshareFlags::NEWPID
+        | UnshareFlags::NEWIPC
+        | UnshareFlags::NEWUTS
+        | UnshareFlags::NEWCGROUP;
+    sys::leave(own).map_err(failed("namespaces of its own"))?;
+    let mut command = Command::new("/proc/self/exe");
+    let first_user = namespaces.first_user.to_string();
+    command.arg(ENTER).arg(&namespaces.user_path).arg(first_user).args(arguments);
+    command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    command.status().map_err(failed("starting process 1 of the container"))
+}

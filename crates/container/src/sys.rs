@@ -1,0 +1,63 @@
+//! The system calls that no safe interface has.
+
+#![allow(unsafe_code)]
+
+use rustix::thread::UnshareFlags;
+use std::io;
+
+/// Gives this thread namespaces of its own, or those that come for its children.
+pub(crate) fn leave(namespaces: UnshareFlags) -> rustix::io::Result<()> {
+    // SAFETY: what must not be taken away from other threads of a process is its table of descriptors, and no
+    // caller asks for that.
+    unsafe { rustix::thread::unshare_unsafe(namespaces) }
+}
+
+/// Arguments of mount_setattr(2).
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+/// Lets nothing below a folder be written, or bring rights, by this way.
+pub(crate) fn make_read_only(folder: &std::ffi::CStr) -> io::Result<()> {
+    let wanted = MountAttributes {
+        set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID,
+        clear: 0,
+        propagation: 0,
+        user_namespace: 0,
+    };
+    // SAFETY: the path and the structure, whose size is passed, live throughout the call, which reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            folder.as_ptr(),
+            libc::AT_RECURSIVE,
+            &raw const wanted,
+            size_of::<MountAttributes>(),
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Leaves the keys of the one that started this process (keyrings(7)) and begins with none.
+pub(crate) fn leave_keys() -> io::Result<()> {
+    const JOIN_SESSION_KEYRING: libc::c_int = 1;
+    // SAFETY: takes a number, and no name.
+    let result = unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<u8>()) };
+    match io::Error::last_os_error() {
+        // A Linux without keys.
+        error if result < 0 && error.raw_os_error() != Some(libc::ENOSYS) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Keeps every descriptor but the three of standard input and outputs from a program that is executed.
+pub(crate) fn keep_descriptors() -> io::Result<()> {
+    // SAFETY: takes numbers only; the descriptors stay open in this process.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

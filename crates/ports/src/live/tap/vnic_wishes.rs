@@ -1,0 +1,42 @@
+//! What the router in a container is called, as a gateway's file says it and as the core is told.
+
+use std::net::IpAddr;
+
+/// What the router in a container is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VnicWishes {
+    /// Its Ethernet address.
+    pub ethernet: [u8; 6],
+    /// Its addresses, with the lengths of their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The longest packet, in bytes.
+    pub mtu: u16,
+    /// Whether it sends router advertisements.
+    pub advertises: bool,
+    /// Whether it asks for an address by DHCP.
+    pub dhcp_client: bool,
+    /// The number of the container among those of the gateway.
+    pub container: u16,
+}
+
+/// The MTU of Ethernet.
+const MTU: u16 = 1500;
+
+impl VnicWishes {
+    /// A router with this Ethernet address, of which nothing else is said.
+    pub fn new(ethernet: [u8; 6], container: u16) -> VnicWishes {
+        let (addresses, mtu) = (Vec::new(), MTU);
+        VnicWishes { ethernet, addresses, mtu, advertises: false, dhcp_client: false, container }
+    }
+}
+
+/// Reads an Ethernet address: six pairs of hexadecimal digits with colons between them.
+pub fn station(text: &str) -> Option<[u8; 6]> {
+    let mut station = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut station {
+        let part = parts.next().filter(|part| part.len() == 2)?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    parts.next().is_none().then_some(station)
+}

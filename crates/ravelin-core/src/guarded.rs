@@ -1,0 +1,115 @@
+//! Puts the source guard before a port of a container: what it refuses, no program sees.
+//!
+//! ```text
+//! TAP queue ─► checksums finished ─► segments cut ─► guard ─► program        here the guard has the last bytes
+//! ```
+//!
+//! The half that receives is never told that checksums may stay open or segments whole, whatever the program
+//! allows. Otherwise somebody further on would write into a frame that was judged, at a place that the
+//! container named.
+
+use crate::run::CoreError;
+use guard::{Guard, OwnAddresses, SourceRefusal};
+use messages::launch::Router;
+use messages::limits::MOST_ADDRESSES;
+use packet::Batch;
+use ports::live::clock::Now;
+use ports::live::{Attached, Lane, ReceiveLosses, Receiver};
+use std::collections::BTreeMap;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many frames of a port were refused, for each reason.
+#[derive(Default)]
+pub(crate) struct Refused([AtomicU64; SourceRefusal::ALL.len()]);
+
+impl Refused {
+    fn count(&self, refusal: SourceRefusal) {
+        self.0[refusal as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// By the names of the reasons, without those of which there are none.
+    pub(crate) fn by_name(&self) -> BTreeMap<String, u64> {
+        let counts = self.0.iter().map(|count| count.load(Ordering::Relaxed));
+        let named = SourceRefusal::ALL.iter().map(|refusal| refusal.name().to_owned()).zip(counts);
+        named.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// Puts a guard before each lane of a port.
+///
+/// # Errors
+/// The router has more addresses than a guard looks for.
+pub(crate) fn guarded(port: Attached, router: Router) -> Result<(Attached, Arc<Refused>), CoreError> {
+    let Router { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client } = router;
+    if ipv4.len() > MOST_ADDRESSES || ipv6.len() > MOST_ADDRESSES {
+        return Err(CoreError::Order("a router has more addresses than it may have"));
+    }
+    let guard = Guard::new(OwnAddresses { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client });
+    let refused = Arc::new(Refused::default());
+    let each = |lane: Lane| {
+        let receive = Guarded { inner: lane.receive, guard: guard.clone(), refused: refused.clone() };
+        Lane { receive: Box::new(receive), send: lane.send }
+    };
+    Ok((Attached { lanes: port.lanes.into_iter().map(each).collect(), ..port }, refused))
+}
+
+/// A half that receives behind a guard. It leaves out `leave_checksums_open` and `leave_segments_whole`: what
+/// is behind it is never told of either.
+struct Guarded {
+    inner: Box<dyn Receiver>,
+    guard: Guard,
+    refused: Arc<Refused>,
+}
+
+/// Judges a frame of a batch.
+fn judge(guard: &Guard, memory: &[u8], batch: &Batch, index: usize) -> Result<(), SourceRefusal> {
+    if !batch.virtio(index).is_none() || batch.captured[index] != batch.wire[index] {
+        return Err(SourceRefusal::Unfinished);
+    }
+    guard.judge(batch.bytes(memory, index).ok_or(SourceRefusal::TooShort)?)
+}
+
+impl Receiver for Guarded {
+    fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
+        let Guarded { inner, guard, refused } = self;
+        let memory = inner.receive(batch, now);
+        let mut kept = 0;
+        for index in 0..batch.len {
+            match judge(guard, memory, batch, index) {
+                Ok(()) => {
+                    batch.keep(kept, index);
+                    kept += 1;
+                }
+                Err(refusal) => refused.count(refusal),
+            }
+        }
+        batch.len = kept;
+        memory
+    }
+
+    fn descriptor(&self) -> RawFd {
+        self.inner.descriptor()
+    }
+
+    fn due(&self) -> Option<u64> {
+        self.inner.due()
+    }
+
+    fn has_more(&self) -> bool {
+        self.inner.has_more()
+    }
+
+    fn joins(&mut self) {
+        self.inner.joins();
+    }
+
+    fn leaves(&mut self) {
+        self.inner.leaves();
+    }
+
+    fn losses(&mut self) -> ReceiveLosses {
+        self.inner.losses()
+    }
+}

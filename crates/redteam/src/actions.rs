@@ -1,0 +1,55 @@
+//! The attacks that are no frames: what root of the container tries with the machine around it. Each is a
+//! script of the shell that succeeds if it could.
+
+/// Something that must not be possible inside.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineAction {
+    /// Its name.
+    pub name: &'static str,
+    /// The tier that it attacks.
+    pub tier: &'static str,
+    /// The script; `CORE` is the number of the core's process outside, `CONTROL` the control socket,
+    /// `CONTAINERS` the folder of the namespaces.
+    pub script: &'static str,
+    /// Whether root outside can do it without harm, so that the script is shown to say so.
+    pub harmless: bool,
+}
+
+macro_rules! actions {
+    ($($name:literal, $harmless:literal: $script:literal,)*) => {
+        /// All of them.
+        pub const ACTIONS: &[MachineAction] = &[
+            $(MachineAction { name: $name, tier: "T1", script: $script, harmless: $harmless },)*
+        ];
+    };
+}
+
+actions! {
+    "see_other_processes", true: "grep -l -s ravelin-core /proc/[0-9]*/comm | grep -q .",
+    "see_the_core", true: "test -e /proc/$CORE/status",
+    "read_memory_of_the_core", true: "head -c 1 /proc/$CORE/auxv | grep -q .",
+    "end_the_core", false: "kill -9 $CORE",
+    "stop_the_core", false: "kill -STOP $CORE",
+    "see_other_links", true: "ip -o link | grep -v -e ': lo:' -e ': services:' | grep -q .",
+    "see_links_in_sysfs", true: "ls /sys/class/net | grep -q .",
+    "find_namespaces", true: "ls \"$CONTAINERS\" | grep -q .",
+    "find_the_control_socket", true: "test -e \"$CONTROL\"",
+    "enter_a_network", true: "nsenter --net=/proc/self/ns/net true",
+    "leave_the_network", true: "unshare --net true",
+    "make_users", true: "unshare --user true",
+    "make_mounts", true: "unshare --mount true",
+    "mount_over", false: "mount -t tmpfs none /run",
+    "unhide", false: "umount /proc/kallsyms || umount /run || umount /tmp",
+    "make_writable", false: "mount -o remount,rw /",
+    "write_to_the_machine", false: "touch /etc/by-the-container || touch /usr/by-the-container",
+    "read_private_files", true: "cat /etc/shadow",
+    "make_a_device", true: "d=$(mktemp -d) && mknod $d/disk b 254 0 && rm -r $d",
+    "make_another_tap", true: "test -c /dev/net/tun",
+    "load_modules", false: "insmod /dev/null || modprobe dummy",
+    "set_the_clock", false: "date -s 2001-01-01",
+    "set_the_host_name", false: "hostname contained",
+    "change_the_kernel", false: "echo 1 > /proc/sys/kernel/panic || echo h > /proc/sysrq-trigger",
+    "read_the_kernels_log", true: "dmesg | grep -q .",
+    "raise_limits_of_users", false: "echo 100 > /proc/sys/user/max_user_namespaces",
+    "trace_another_user", false: "setpriv --reuid 1000 sleep 5 & sleep 0.2; head -c 1 /proc/$!/mem",
+}

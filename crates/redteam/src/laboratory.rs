@@ -1,0 +1,382 @@
+//! A gateway between two hosts with a container of the router's services, all in namespaces; runs attacks
+//! from inside, and judges what comes to the hosts.
+
+use crate::actions::{ACTIONS, MachineAction};
+use crate::attacks::{ATTACKS, Attack, MARKER};
+use crate::frames::{Scene, ethernet, udp4};
+use crate::tap::Tap;
+use rig::Namespace;
+use serde::Serialize;
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The policy: hosts reach each other, the LAN host and the router too, and the router not the WAN host.
+const PROGRAM: &str = "import std.net.{ethernet}
+reason closed \"nothing goes there\"
+start decoder frame(eth: ethernet) {
+    match eth.dst {
+        02:00:00:00:00:63 => to_router
+        02:00:00:00:00:01 => to_lan
+        02:00:00:00:00:02 => to_wan
+        else => to_group
+    }
+}
+stage to_router() {
+    match in_port {
+        1 => send 3
+        else => drop closed
+    }
+}
+stage to_lan() {
+    match in_port {
+        2 => send 1
+        3 => send 1
+        else => drop closed
+    }
+}
+stage to_wan() {
+    match in_port {
+        1 => send 2
+        else => drop closed
+    }
+}
+stage to_group() {
+    match in_port {
+        1 => flood
+        2 => send 1
+        3 => send 1
+        else => drop closed
+    }
+}
+";
+
+/// How long is waited for something that has to happen.
+const LIMIT: Duration = Duration::from_secs(60);
+/// What the datagram that ends an attack says, before the attack's number.
+const END: &[u8] = b"the attack is over: ";
+
+/// What came of one attack.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttackResult {
+    /// Its name.
+    pub name: String,
+    /// The tier that it attacks.
+    pub tier: String,
+    /// How many frames were sent.
+    pub frames: u64,
+    /// How many of them arrived although they must not, or unseen; of an action, whether it succeeded.
+    pub violations: u64,
+}
+
+/// What came of all attacks.
+#[derive(Clone, Debug, Serialize)]
+pub struct AttackReport {
+    /// Of each attack.
+    pub attacks: Vec<AttackResult>,
+    /// Frames sent together.
+    pub frames: u64,
+    /// Violations together.
+    pub violations: u64,
+}
+
+/// A gateway, its hosts, and its container.
+pub struct Laboratory {
+    /// Where the gateway is.
+    pub gateway: Namespace,
+    /// The host of the LAN.
+    pub lan: Namespace,
+    /// The host of the WAN.
+    pub wan: Namespace,
+    /// The router and the hosts.
+    pub scene: Scene,
+    taps: [Tap; 2],
+    programs: PathBuf,
+    sender: PathBuf,
+    folder: tempfile::TempDir,
+    launch: Child,
+    told: Receiver<String>,
+    ends: u64,
+}
+
+impl Laboratory {
+    /// Starts it with the programs that are beside `redteam`, which is this program.
+    ///
+    /// # Errors
+    /// Namespaces cannot be made, or a program is missing.
+    pub fn start(redteam: &Path) -> io::Result<Laboratory> {
+        let programs = redteam.parent().map(Path::to_owned).unwrap_or_default();
+        for name in ["ravelin", "ravelin-core", "ravelin-launch"] {
+            if !programs.join(name).exists() {
+                let text = format!(
+                    "`{name}` is not beside {}: build cli, ravelin-core, ravelin-launch",
+                    redteam.display()
+                );
+                return Err(io::Error::new(io::ErrorKind::NotFound, text));
+            }
+        }
+        let scene = Scene::usual();
+        let (gateway, lan, wan) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
+        // The machine itself would talk, too.
+        gateway.set("ipv6/conf/default/disable_ipv6", "1")?;
+        for (host, end, victim) in [(&lan, "to-lan", scene.lan), (&wan, "to-wan", scene.wan)] {
+            // No IPv6, whose hosts would talk by themselves.
+            host.set("ipv6/conf/default/disable_ipv6", "1")?;
+            let mut station = victim.ethernet;
+            station[4] = 9;
+            gateway.links()?.cable((end, station), ("eth", victim.ethernet), host)?;
+            // What leaves is cut before it comes to a tap, as on a wire.
+            gateway.links()?.offloads(end, false)?;
+            gateway.links()?.up(end)?;
+            host.links()?.up("eth")?;
+            host.links()?.address("eth", victim.ipv4, 24)?;
+            for other in [scene.lan, scene.wan, scene.own()].iter().filter(|other| other.ipv4 != victim.ipv4)
+            {
+                // So that no host asks: what comes to the other one is then the gateway's or an attack's.
+                host.links()?.neighbour("eth", other.ipv4, other.ethernet)?;
+            }
+        }
+        let folder = tempfile::tempdir()?;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+        fs::write(folder.path().join("filter.rav"), PROGRAM)?;
+        let text = format!(
+            "program = \"filter.rav\"\ncontrol = \"{folder}/control.sock\"\ncontainers = \"{folder}/containers\"\n\
+             [[port]]\ninterface = \"to-lan\"\n[[port]]\ninterface = \"to-wan\"\n\
+             [[port]]\ninterface = \"services\"\nkind = \"vnic\"\n\
+             vnic = {{ ethernet = \"02:00:00:00:00:63\", addresses = [\"10.1.1.99/24\", \"fd00:1::99/64\"] }}\n",
+            folder = folder.path().display()
+        );
+        fs::write(folder.path().join("gateway.toml"), text)?;
+        let mut command = gateway.command(programs.join("ravelin"), None);
+        command.args(["serve", "--trusted"]).arg(folder.path().join("gateway.toml"));
+        let mut launch = command.stderr(Stdio::piped()).spawn()?;
+        let (tells, told) = channel();
+        let errors = launch.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        thread::spawn(move || {
+            let lines = BufReader::new(errors).lines().map_while(Result::ok);
+            lines.take_while(|line| tells.send(line.clone()).is_ok()).count()
+        });
+        let taps = [lan.inside(|| Tap::new("eth"))?, wan.inside(|| Tap::new("eth"))?];
+        let sender = redteam.to_owned();
+        let laboratory =
+            Laboratory { gateway, lan, wan, scene, taps, programs, sender, folder, launch, told, ends: 0 };
+        laboratory.hears("core: program 2 runs")?;
+        // As an attacker does, so that Linux inside refuses fewer frames.
+        laboratory.contain(&["ip", "link", "set", "services", "mtu", "9000"]).status()?;
+        Ok(laboratory)
+    }
+
+    /// Waits until the gateway tells a line with these words.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn hears(&self, words: &str) -> io::Result<String> {
+        let (end, mut all) = (Instant::now() + LIMIT, String::new());
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.told.recv_timeout(left) {
+                Ok(line) if line.contains(words) => return Ok(line),
+                Ok(line) => all = all + &line + "\n",
+                Err(_) => return Err(io::Error::other(format!("`{words}` was not told: {all}"))),
+            }
+        }
+    }
+
+    /// The folder that keeps the namespaces.
+    pub fn containers(&self) -> PathBuf {
+        self.folder.path().join("containers")
+    }
+
+    /// The process of the gateway that has rights.
+    pub fn launch(&self) -> u32 {
+        self.launch.id()
+    }
+
+    /// The process that runs packets.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn core(&self) -> io::Result<u32> {
+        let id = self.launch.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+        let is_core = |pid: &&str| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "ravelin-core")
+        };
+        let found = children.split_whitespace().find(is_core).and_then(|pid| pid.parse().ok());
+        found.ok_or_else(|| io::Error::other("there is no core"))
+    }
+
+    /// A command that will run in the container as root.
+    pub fn contain(&self, command: &[&str]) -> Command {
+        let mut contain = Command::new(self.programs.join("ravelin"));
+        contain.arg("contain").arg("--containers").arg(self.containers());
+        contain.arg("--show").arg(&self.sender).arg("--").args(command);
+        contain
+    }
+
+    /// What `ravelin show policy` says, as JSON.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn shown(&self) -> io::Result<serde_json::Value> {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let mut show = Command::new(self.programs.join("ravelin"));
+            let control = self.folder.path().join("control.sock");
+            let output = show.args(["show", "policy", "--json", "--control"]).arg(control).output()?;
+            if output.status.success() {
+                return Ok(serde_json::from_slice(&output.stdout)?);
+            }
+            if Instant::now() > end {
+                return Err(io::Error::other(String::from_utf8_lossy(&output.stdout).into_owned()));
+            }
+        }
+    }
+
+    /// Forgets what has come to the hosts.
+    ///
+    /// # Errors
+    /// What Linux says.
+    pub fn forget(&mut self) -> io::Result<()> {
+        for tap in &mut self.taps {
+            while tap.take()?.is_some() {}
+            tap.lost()?;
+        }
+        Ok(())
+    }
+
+    /// Sends so many frames of an attack from inside, and judges what came of them.
+    ///
+    /// # Errors
+    /// They cannot be sent, or the gateway passes nothing any more.
+    pub fn attack(&mut self, attack: &Attack, frames: u64) -> io::Result<AttackResult> {
+        self.forget()?;
+        self.ends += 1;
+        let (count, seed) = (frames.to_string(), self.ends.to_string());
+        let sender = self.sender.display().to_string();
+        let mut child = self
+            .contain(&[&sender, "send", "services", attack.name, &count, &seed])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut violations = 0;
+        while child.try_wait()?.is_none() {
+            violations += self.judge(None)?.0;
+            thread::sleep(Duration::from_millis(1));
+        }
+        let output = child.wait_with_output()?;
+        let sent: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)?;
+        violations += self.settle()?;
+        Ok(AttackResult {
+            name: attack.name.to_owned(),
+            tier: attack.tier.to_owned(),
+            frames: sent,
+            violations,
+        })
+    }
+
+    /// Waits until a right datagram arrives that leaves the container after everything before, and judges
+    /// what comes until then.
+    fn settle(&mut self) -> io::Result<u64> {
+        let (own, lan) = (self.scene.own(), self.scene.lan);
+        let end = [END, self.ends.to_string().as_bytes()].concat();
+        let frame = ethernet(lan.ethernet, own.ethernet, 0x0800, &udp4(own.ipv4, lan.ipv4, (53, 4001), &end));
+        let namespaces =
+            container::Namespaces::open(&self.containers(), "services").map_err(io::Error::other)?;
+        let sent = namespaces.inside(|| crate::send::one("services", &frame)).map_err(io::Error::other)?;
+        sent?;
+        let (limit, mut violations) = (Instant::now() + LIMIT, 0);
+        loop {
+            let (found, ended) = self.judge(Some(&end))?;
+            violations += found;
+            if ended {
+                let lost = self.taps[0].lost()? + self.taps[1].lost()?;
+                return Ok(violations + self.judge(None)?.0 + lost);
+            }
+            if Instant::now() > limit {
+                return Err(io::Error::other("a right datagram of the router does not arrive"));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Judges what has come, and says whether a datagram with this end is among it.
+    fn judge(&mut self, end: Option<&[u8]>) -> io::Result<(u64, bool)> {
+        let (mut violations, mut ended) = (0, false);
+        let [lan, wan] = &mut self.taps;
+        while let Some(frame) = lan.take()? {
+            let marked = frame.windows(MARKER.len()).any(|window| window == MARKER);
+            violations += u64::from(marked || self.scene.router.violation(frame).is_some());
+            ended |= end.is_some_and(|end| frame.ends_with(end));
+        }
+        // The policy lets nothing of the router go there, and the host of the LAN says nothing.
+        while wan.take()?.is_some() {
+            violations += 1;
+        }
+        Ok((violations, ended))
+    }
+
+    /// Tries an action inside.
+    ///
+    /// # Errors
+    /// There is no core.
+    pub fn act(&self, action: &MachineAction) -> io::Result<Output> {
+        let script = self.script(action)?;
+        self.contain(&["sh", "-c", &script]).stdin(Stdio::null()).output()
+    }
+
+    /// Does the same as root outside.
+    ///
+    /// # Errors
+    /// There is no core.
+    pub fn act_outside(&self, action: &MachineAction) -> io::Result<Output> {
+        let script = self.script(action)?;
+        let mut command = self.gateway.command("sh", None);
+        command.args(["-c", &script]).stdin(Stdio::null()).output()
+    }
+
+    fn script(&self, action: &MachineAction) -> io::Result<String> {
+        let folder = self.folder.path().display();
+        let core = self.core()?;
+        Ok(format!(
+            "CORE={core} CONTROL={folder}/control.sock CONTAINERS={folder}/containers\n{}",
+            action.script
+        ))
+    }
+
+    /// Runs every attack by frames with so many, and every action.
+    ///
+    /// # Errors
+    /// One cannot be run.
+    pub fn report(&mut self, frames: u64) -> io::Result<AttackReport> {
+        let core = self.core()?;
+        let mut attacks = Vec::new();
+        for attack in ATTACKS {
+            let result = self.attack(attack, frames)?;
+            eprintln!("{}: {} frames, {} violations", result.name, result.frames, result.violations);
+            attacks.push(result);
+        }
+        for action in ACTIONS {
+            let done = self.act(action)?.status.success() || self.core()? != core;
+            let (name, tier) = (action.name.to_owned(), action.tier.to_owned());
+            attacks.push(AttackResult { name, tier, frames: 0, violations: done.into() });
+        }
+        let sum = |of: fn(&AttackResult) -> u64| attacks.iter().map(of).sum();
+        let (frames, violations) = (sum(|attack| attack.frames), sum(|attack| attack.violations));
+        Ok(AttackReport { attacks, frames, violations })
+    }
+}
+
+impl Drop for Laboratory {
+    fn drop(&mut self) {
+        // It ends well by a signal, and then lets go of its namespaces.
+        if let Some(launch) = rustix::process::Pid::from_raw(self.launch.id() as i32) {
+            let _ = rustix::process::kill_process(launch, rustix::process::Signal::TERM);
+        }
+        let _ = self.launch.wait();
+    }
+}

@@ -1,0 +1,31 @@
+//! Attacks on a gateway by whoever is root in the container of its router's services, and the judge of what
+//! came of them.
+//!
+//! ```text
+//! LAN host ─┬─ gateway ─┬─ WAN host           taps at both hosts: Tap, judged by RouterAddresses::violation
+//!           │           │
+//!           └── VNIC ───┘ container: `redteam send` as root, and ACTIONS
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod actions;
+mod attacks;
+mod evaluator;
+pub mod frames;
+#[cfg(target_os = "linux")]
+mod laboratory;
+#[cfg(target_os = "linux")]
+mod send;
+#[cfg(target_os = "linux")]
+mod tap;
+
+pub use actions::{ACTIONS, MachineAction};
+pub use attacks::{ATTACKS, Attack, Attempt, MARKER};
+pub use evaluator::RouterAddresses;
+#[cfg(target_os = "linux")]
+pub use laboratory::{AttackReport, AttackResult, Laboratory};
+#[cfg(target_os = "linux")]
+pub use send::send;
+#[cfg(target_os = "linux")]
+pub use tap::Tap;

@@ -1,0 +1,193 @@
+//! A container of a router's services behind a running gateway: its services are reached, and whoever is root
+//! in it brings no frame past the guard and nothing into the machine around it.
+//!
+//! Where the rights to make namespaces are missing, a test says so and ends.
+#![cfg(target_os = "linux")]
+
+use redteam::{ACTIONS, ATTACKS, Laboratory, Tap};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// The program whose folder has the others.
+const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
+
+/// `None` where that is not allowed here.
+fn laboratory(test: &str) -> Option<Laboratory> {
+    match Laboratory::start(Path::new(REDTEAM)) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
+            eprintln!("{test}: not run, since namespaces cannot be made here");
+            None
+        }
+        started => Some(started.expect("it starts")),
+    }
+}
+
+/// Whether the host of the LAN reaches the router.
+fn is_reached(laboratory: &Laboratory) -> bool {
+    let router = laboratory.scene.own().ipv4.to_string();
+    let pinged = laboratory.lan.run("ping", &["-c", "1", "-W", "2", &router], "");
+    pinged.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn no_frame_of_root_in_a_container_passes_that_is_not_the_routers() {
+    let Some(mut laboratory) = laboratory("no_frame_of_root_in_a_container_passes_that_is_not_the_routers")
+    else {
+        return;
+    };
+    let mut sent = 0;
+    for attack in ATTACKS {
+        let result = laboratory.attack(attack, 300).expect("it can be tried");
+        assert_eq!(result.violations, 0, "{result:?}");
+        assert!(result.frames > 0, "{result:?}");
+        sent += result.frames;
+    }
+    assert!(sent > 290 * ATTACKS.len() as u64, "{sent}");
+    let shown = laboratory.shown().expect("it answers");
+    let refused = shown["refused"]["services"].as_object().expect("by reason");
+    assert!(refused.len() >= 20, "{refused:?}");
+    assert!(is_reached(&laboratory));
+}
+
+#[test]
+fn root_in_a_container_has_no_way_to_the_machine() {
+    let Some(laboratory) = laboratory("root_in_a_container_has_no_way_to_the_machine") else { return };
+    let core = laboratory.core().expect("it runs");
+    for action in ACTIONS {
+        if action.harmless {
+            let output = laboratory.act_outside(action).expect("it runs");
+            assert!(output.status.success(), "{} outside: {output:?}", action.name);
+        }
+        let output = laboratory.act(action).expect("it runs");
+        assert!(!output.status.success(), "{}: {output:?}", action.name);
+        assert_eq!(laboratory.core().expect("it runs"), core, "{}", action.name);
+    }
+    let inside =
+        laboratory.contain(&["sh", "-c", "id -u; cat /proc/self/uid_map; sysctl -n net.ipv4.ip_forward"]);
+    let output = { inside }.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let mut lines = said.lines();
+    assert_eq!(lines.next(), Some("0"), "{said}");
+    let map: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(map, ["0", "1879048192", "65536"]);
+}
+
+#[test]
+fn services_are_reached_and_see_nothing_of_what_hosts_say_to_each_other() {
+    let test = "services_are_reached_and_see_nothing_of_what_hosts_say_to_each_other";
+    let Some(laboratory) = laboratory(test) else { return };
+    assert!(is_reached(&laboratory));
+    let mut serve = laboratory.contain(&[REDTEAM, "serve", "7"]);
+    let mut serve = serve.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut told = String::new();
+    BufReader::new(serve.stdout.take().expect("piped")).read_line(&mut told).expect("it says so");
+    assert_eq!(told, "listening\n");
+    let (scene, message) = (&laboratory.scene, [7; 100_000]);
+    let back = laboratory.lan.inside(|| {
+        let stream = TcpStream::connect((scene.own().ipv4, 7))?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let mut sends = stream.try_clone()?;
+        let sender = thread::spawn(move || sends.write_all(&message));
+        let mut back = vec![0; message.len()];
+        (&stream).read_exact(&mut back)?;
+        sender.join().expect("it ends")?;
+        Ok(back)
+    });
+    assert!(back.expect("it answers") == message);
+    // The policy lets nothing of the WAN to the router.
+    let router = scene.own().ipv4.to_string();
+    let pinged = laboratory.wan.run("ping", &["-c", "1", "-W", "1", &router], "").expect("it runs");
+    assert!(!pinged.status.success());
+
+    let namespaces = container::Namespaces::open(&laboratory.containers(), "services").expect("kept");
+    let mut tap = namespaces.inside(|| Tap::new("services")).expect("it enters").expect("a tap");
+    assert_eq!(across(&laboratory, 200), 200);
+    while let Some(frame) = tap.take().expect("a frame or none") {
+        assert!(!frame.ends_with(b"across"), "{frame:02x?}");
+    }
+    serve.kill().expect("it runs");
+    serve.wait().expect("it ends");
+}
+
+/// Sends so many datagrams from the LAN to the WAN, and says how many arrive.
+fn across(laboratory: &Laboratory, count: usize) -> usize {
+    let wan = laboratory.scene.wan.ipv4;
+    let hears = laboratory.wan.inside(|| UdpSocket::bind((wan, 9))).expect("a socket");
+    let says = laboratory.lan.inside(|| UdpSocket::bind(("0.0.0.0", 0))).expect("a socket");
+    hears.set_nonblocking(true).expect("so");
+    let mut bytes = [0; 16];
+    let mut heard = || std::iter::from_fn(|| hears.recv(&mut bytes).ok()).count();
+    let mut arrived = 0;
+    for _ in 0..count {
+        says.send_to(b"across", (wan, 9)).expect("sent");
+        thread::sleep(Duration::from_millis(2));
+        arrived += heard();
+    }
+    thread::sleep(Duration::from_millis(300));
+    arrived + heard()
+}
+
+#[test]
+fn hosts_reach_each_other_while_the_container_floods() {
+    let Some(laboratory) = laboratory("hosts_reach_each_other_while_the_container_floods") else { return };
+    for attack in ["garbage", "ipv4_of_another", "right_frames_changed"] {
+        let mut flood = laboratory.contain(&[REDTEAM, "send", "services", attack, "1000000000", "1"]);
+        let mut flood = flood.stdout(Stdio::null()).spawn().expect("it starts");
+        let before = received(&laboratory);
+        let arrived = across(&laboratory, 500);
+        assert!(flood.try_wait().expect("it can be asked").is_none(), "it floods all the time");
+        assert!(received(&laboratory) > before + 10_000, "it is a flood");
+        flood.kill().expect("it runs");
+        flood.wait().expect("it ends");
+        assert!(arrived >= 400, "{attack}: {arrived} of 500");
+    }
+}
+
+/// How many frames came from the container or to the program.
+fn received(laboratory: &Laboratory) -> u64 {
+    let shown = laboratory.shown().expect("it answers");
+    let refused = shown["refused"]["services"].as_object();
+    let refused: u64 = refused.into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum();
+    refused + shown["received"].as_u64().expect("a number")
+}
+
+#[test]
+fn a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it() {
+    let test = "a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it";
+    let Some(laboratory) = laboratory(test) else { return };
+    assert!(is_reached(&laboratory));
+    let killed = Command::new("kill").args(["-9", &laboratory.core().expect("it runs").to_string()]).status();
+    assert!(killed.expect("it runs").success());
+    laboratory.hears("core: program 2 runs").expect("another core");
+    assert!((0..20).any(|_| is_reached(&laboratory)));
+    let delete = laboratory.contain(&["ip", "link", "delete", "services"]).status();
+    assert!(delete.expect("it runs").success());
+    laboratory.hears("services is there again").expect("another device");
+    assert!((0..20).any(|_| is_reached(&laboratory)));
+}
+
+#[test]
+fn other_runtimes_join_the_network_by_its_file() {
+    let Some(laboratory) = laboratory("other_runtimes_join_the_network_by_its_file") else { return };
+    let file =
+        |ending: &str| laboratory.containers().join(format!("services.{ending}")).display().to_string();
+    let output = Command::new("nsenter")
+        .arg(format!("--user={}", file("userns")))
+        .arg(format!("--net={}", file("netns")))
+        .args([
+            "sh",
+            "-c",
+            "ip -o link && ip address add 10.9.9.9/32 dev services && ping -c 1 -W 2 10.1.1.1",
+        ])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    let links = said.lines().filter(|line| line.contains(" mtu ")).count();
+    assert_eq!(links, 2, "{said}");
+}
