@@ -409,6 +409,13 @@ fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
                 && adopted.presence.gone_since().is_some()
                 && adopted.presence.refused().is_none()
         );
+        drop((opened, host));
+        let opened = OpenedPort::open(&tap, 1).expect("it is made again");
+        let (described, descriptors) = opened.lanes(1).expect("its queue");
+        renewal.renew(&described, descriptors).expect("it goes on");
+        let mut host = port("guest", 1);
+        assert_eq!(passed(&mut host, &mut adopted, 8..11), [8, 9, 10]);
+        assert_eq!(passed(&mut adopted, &mut host, 11..13), [11, 12]);
     });
 }
 
@@ -418,5 +425,5 @@ fn what_cannot_be_handed_over_is_refused() {
     let part = refused(WantedPort { vlan: VlanPlace::Tag(5), ..wanted("lo") });
     assert!(part.contains("`vlan`"), "{part}");
     let other = refused(WantedPort { kind: PortKind::AfXdp, ..wanted("lo") });
-    assert!(other.contains("\"af_packet\" or \"tap\""), "{other}");
+    assert!(other.contains("\"af_packet\", \"tap\" or \"vnic\""), "{other}");
 }

@@ -113,3 +113,63 @@ impl Receiver for Guarded {
         self.inner.losses()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::VirtioHeader;
+    use ports::live::clock::{Clock, MachineClock};
+
+    /// Hands over the same three frames again and again: the first one has a checksum that is to be written.
+    struct Given(Vec<u8>);
+
+    const FRAME: usize = 64;
+
+    impl Receiver for Given {
+        fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
+            batch.clear();
+            let open = VirtioHeader::read(&[1, 0, 0, 0, 0, 0, 26, 0, 0, 0]);
+            for (start, virtio) in [(0, open), (FRAME, VirtioHeader::NONE), (2 * FRAME, VirtioHeader::NONE)] {
+                batch.push(start as u64, 42, 42, 3, now.program);
+                batch.leave_unfinished(virtio);
+            }
+            &mut self.0
+        }
+
+        fn descriptor(&self) -> RawFd {
+            0
+        }
+
+        fn losses(&mut self) -> ReceiveLosses {
+            ReceiveLosses::default()
+        }
+    }
+
+    #[test]
+    fn what_is_left_unfinished_or_foreign_is_refused_and_counted_and_the_rest_stays() {
+        let arp = |last: u8| {
+            let mut frame = vec![0xff; 6];
+            frame.extend([2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, last]);
+            frame.resize(FRAME, 0);
+            frame
+        };
+        let memory = [arp(1), arp(2), arp(1), vec![0; FRAME]].concat();
+        let own = OwnAddresses {
+            ethernet: [2, 0, 0, 0, 0, 1],
+            ipv4: vec![[10, 0, 0, 1].into()],
+            ipv6: Vec::new(),
+            mtu: 1500,
+            advertises: false,
+            dhcp_client: false,
+        };
+        let refused = Arc::new(Refused::default());
+        let inner = Box::new(Given(memory));
+        let mut guarded = Guarded { inner, guard: Guard::new(own), refused: refused.clone() };
+        let mut batch = Batch::new();
+        guarded.receive(&mut batch, MachineClock.now());
+        assert_eq!((batch.len, batch.frame[0]), (1, 2 * FRAME as u64));
+        assert!(batch.virtio(0).is_none());
+        let counts: Vec<_> = refused.by_name().into_iter().collect();
+        assert_eq!(counts, [("arp_sender".to_owned(), 1), ("unfinished".to_owned(), 1)]);
+    }
+}

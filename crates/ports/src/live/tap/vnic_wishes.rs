@@ -35,8 +35,22 @@ pub fn station(text: &str) -> Option<[u8; 6]> {
     let mut station = [0; 6];
     let mut parts = text.split(':');
     for byte in &mut station {
-        let part = parts.next().filter(|part| part.len() == 2)?;
+        let digits = |part: &&str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let part = parts.next().filter(digits)?;
         *byte = u8::from_str_radix(part, 16).ok()?;
     }
     parts.next().is_none().then_some(station)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ethernet_address_is_six_pairs_of_digits() {
+        assert_eq!(station("02:00:00:aB:01:0c"), Some([2, 0, 0, 0xab, 1, 0xc]));
+        for text in ["", "02:00:00:00:01", "02:00:00:00:01:0c:00", "2:00:00:00:01:0c", "02:00:00:00:01:+c"] {
+            assert_eq!(station(text), None, "{text}");
+        }
+    }
 }
