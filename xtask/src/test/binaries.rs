@@ -27,6 +27,7 @@ const ALONE: &[&str] = &[
     "import kernel",
     "ports ",
     "ravelin-launch ",
+    "redteam live",
     "suite cuda",
     "suite holding",
     "suite persistent",
