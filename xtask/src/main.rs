@@ -1,7 +1,8 @@
 //! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `redteam`, `tidy`, `trusted`,
-//! `demo-capture` and `gpu`.
+//! `sbom`, `demo-capture` and `gpu`.
 
 mod demo_capture;
+mod dependencies;
 mod gpu;
 mod redteam;
 mod test;
@@ -21,6 +22,7 @@ Tasks of this repository.
   cargo xtask redteam [FRAMES] [--json]   attacks by root of a container, 2,000,000 frames of each if nothing else is said
   cargo xtask tidy                    the rules of the house alone
   cargo xtask trusted [--json]        lines, crates and unsafe blocks of the program ravelin-core
+  cargo xtask sbom [CRATE]            a bill of materials (CycloneDX) of a program, of ravelin-core if no crate is said
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
   cargo xtask gpu [--binary PATH]     all about this machine's NVIDIA device into docs/results/, by a binary that is built
 ";
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["trusted", ref options @ ..] => {
             test::target().and_then(|target| trusted::print(&root(), &target, options))
         }
+        ["sbom", ref arguments @ ..] => dependencies::print(&root(), arguments),
         ["demo-capture"] => demo_capture::write(&root()).map(|()| true),
         ["demo-capture", "--check"] => demo_capture::check(&root()).map(|()| true),
         ["gpu", ref options @ ..] => gpu::run(&root(), options),

@@ -47,6 +47,11 @@ const STEPS: &[Step] = &[
     Step { name: "format", what: "cargo fmt --all --check", run: build::format },
     Step { name: "clippy", what: "clippy, warnings are errors", run: build::clippy },
     Step { name: "tidy", what: "the rules of the house", run: tidy },
+    Step {
+        name: "dependencies",
+        what: "crates of others come from crates.io under permissive licences",
+        run: dependencies,
+    },
     Step { name: "unit", what: "unit, integration and doc tests", run: binaries::run },
     Step {
         name: "documentation",
@@ -202,6 +207,14 @@ fn tidy(context: &Context) -> anyhow::Result<Outcome> {
         println!("{finding}");
     }
     if findings.is_empty() { Ok(Outcome::Passed) } else { bail!("{} findings", findings.len()) }
+}
+
+fn dependencies(context: &Context) -> anyhow::Result<Outcome> {
+    let findings = crate::dependencies::check(&context.root)?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if findings.is_empty() { Ok(Outcome::Passed) } else { bail!("{} crates", findings.len()) }
 }
 
 fn demo_capture(context: &Context) -> anyhow::Result<Outcome> {
