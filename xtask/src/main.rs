@@ -1,5 +1,5 @@
 //! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `redteam`, `tidy`, `trusted`,
-//! `sbom`, `demo-capture` and `gpu`.
+//! `reproduce`, `sbom`, `demo-capture` and `gpu`.
 
 mod demo_capture;
 mod dependencies;
@@ -22,6 +22,7 @@ Tasks of this repository.
   cargo xtask redteam [FRAMES] [--json]   attacks by root of a container, 2,000,000 frames of each if nothing else is said
   cargo xtask tidy                    the rules of the house alone
   cargo xtask trusted [--json]        lines, crates and unsafe blocks of the program ravelin-core
+  cargo xtask reproduce               builds the program ravelin-core twice from nothing, and compares
   cargo xtask sbom [CRATE]            a bill of materials (CycloneDX) of a program, of ravelin-core if no crate is said
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it
   cargo xtask gpu [--binary PATH]     all about this machine's NVIDIA device into docs/results/, by a binary that is built
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         ["trusted", ref options @ ..] => {
             test::target().and_then(|target| trusted::print(&root(), &target, options))
         }
+        ["reproduce"] => test::target().and_then(|target| trusted::reproduce(&root(), &target)),
         ["sbom", ref arguments @ ..] => dependencies::print(&root(), arguments),
         ["demo-capture"] => demo_capture::write(&root()).map(|()| true),
         ["demo-capture", "--check"] => demo_capture::check(&root()).map(|()| true),

@@ -1,11 +1,14 @@
-//! `cargo xtask trusted`, and the step `core` of the gate: what the program `ravelin-core` consists of where
-//! it is built by itself, and that it holds nothing which it does without.
+//! `cargo xtask trusted` and `reproduce`, and the step `core` of the gate: what the program `ravelin-core`
+//! consists of where it is built by itself, and that it holds nothing which it does without.
 //!
 //! Cargo gives a crate the features that any of the crates wants that are built together. So the core has no
 //! more than it needs only where it is built alone, as here.
 
 mod count;
 mod linked;
+mod reproduced;
+
+pub(crate) use reproduced::reproduce;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
