@@ -46,6 +46,8 @@ pub fn enter(inside: &Inside) -> Result<std::convert::Infallible, ContainerError
     sys::keep_descriptors().map_err(failed("its descriptors"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(failed("ending with the one that started it"))?;
+    // Who has a terminal for its own can type into it, and whoever started the container would read that.
+    rustix::process::setsid().map_err(failed("leaving the terminal"))?;
     let Some((program, arguments)) = inside.command.split_first() else {
         return Err(failed("the command")(std::io::ErrorKind::InvalidInput));
     };

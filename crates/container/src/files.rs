@@ -8,6 +8,7 @@ use rustix::mount::{
     move_mount, open_tree,
 };
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -74,14 +75,18 @@ struct Empty {
 }
 
 impl Empty {
-    /// Puts it over a folder, if there is one.
+    /// Puts it over a folder, if there is one; where a link leads to it, over what the link leads to.
     fn put(&self, folder: &str, root: u32) -> Result<(), ContainerError> {
-        if !Path::new(folder).is_dir() || fs::symlink_metadata(folder).is_ok_and(|about| about.is_symlink()) {
+        if !Path::new(folder).is_dir() {
             return Ok(());
+        }
+        let place = fs::canonicalize(folder).map_err(failed(folder))?;
+        if place == Path::new("/") {
+            return Err(failed(folder)(io::Error::other("it leads to all files of the machine")));
         }
         let options = format!("mode={},size={},uid={root},gid={root}", self.mode, self.size);
         let options = std::ffi::CString::new(options).map_err(failed(folder))?;
-        mount("tmpfs", folder, "tmpfs", self.flags, &*options).map_err(failed(folder))
+        mount("tmpfs", &place, "tmpfs", self.flags, &*options).map_err(failed(folder))
     }
 }
 

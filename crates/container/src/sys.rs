@@ -21,10 +21,10 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-/// Lets nothing below a folder be written, or bring rights, by this way.
+/// Lets nothing below a folder be written, bring rights, or be a device, by this way.
 pub(crate) fn make_read_only(folder: &std::ffi::CStr) -> io::Result<()> {
     let wanted = MountAttributes {
-        set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID,
+        set: libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV,
         clear: 0,
         propagation: 0,
         user_namespace: 0,

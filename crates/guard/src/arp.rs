@@ -20,9 +20,12 @@ pub(crate) fn judge(own: &OwnAddresses, packet: &[u8]) -> Result<(), SourceRefus
     if operation != REQUEST && operation != REPLY {
         return Err(SourceRefusal::ArpForm);
     }
-    let sender = [message[14], message[15], message[16], message[17]];
-    // A probe asks from no address whether somebody has one (RFC 5227, 2.1.1); nobody learns from it.
-    let probes = sender == [0; 4] && operation == REQUEST;
+    let address = |at: usize| [message[at], message[at + 1], message[at + 2], message[at + 3]];
+    let (sender, target) = (address(14), address(24));
+    // A probe asks from no address whether somebody has one (RFC 5227, 2.1.1). Nobody learns from it, but
+    // another host that is about to take this address gives it up.
+    let own_target = own.dhcp_client || own.has_ipv4(target);
+    let probes = sender == [0; 4] && operation == REQUEST && own_target;
     if message[8..14] != own.ethernet || !(probes || own.has_ipv4(sender)) {
         return Err(SourceRefusal::ArpSender);
     }

@@ -51,5 +51,7 @@ actions! {
     "change_the_kernel", false: "echo 1 > /proc/sys/kernel/panic || echo h > /proc/sysrq-trigger",
     "read_the_kernels_log", true: "dmesg | grep -q .",
     "raise_limits_of_users", false: "echo 100 > /proc/sys/user/max_user_namespaces",
-    "trace_another_user", false: "setpriv --reuid 1000 sleep 5 & sleep 0.2; head -c 1 /proc/$!/mem",
+    "trace_another_user", true: "setpriv --reuid 1000 sleep 5 & sleep 0.2; head -c 1 /proc/$!/auxv | grep -q .",
+    // Session 0 is one outside of the container, with its terminal.
+    "stay_in_the_session", false: "test \"$(cut -d' ' -f6 /proc/1/stat)\" = 0",
 }

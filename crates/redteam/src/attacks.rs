@@ -140,6 +140,10 @@ attacks! {
         let message = arp(1, (scene.router.ethernet, scene.lan.ipv4), ([0; 6], scene.lan.ipv4));
         plain(ethernet(EVERYBODY, scene.router.ethernet, 0x0806, &message))
     },
+    "arp_probe_of_another": |scene, _random| {
+        let message = arp(1, (scene.router.ethernet, Ipv4Addr::UNSPECIFIED), ([0; 6], scene.lan.ipv4));
+        plain(ethernet(EVERYBODY, scene.router.ethernet, 0x0806, &message))
+    },
     "arp_of_other_forms": |scene, random| {
         let mut message = arp(1, (scene.router.ethernet, scene.wan.ipv4), ([0; 6], scene.lan.ipv4));
         message[random.below(8)] ^= 1 << random.below(8);

@@ -29,6 +29,8 @@ struct Claims {
     stations: Vec<[u8; 6]>,
     hosts4: Vec<Ipv4Addr>,
     hosts6: Vec<Ipv6Addr>,
+    /// Addresses that it asks about from no address, as one who is about to take them.
+    probed4: Vec<Ipv4Addr>,
     /// It asks by DHCP from no address.
     asks_for_address: bool,
     /// It says that its sender is a router; the address that says so has to be the link-local one.
@@ -64,6 +66,11 @@ impl RouterAddresses {
         }
         if let Some(host) = claims.hosts4.iter().find(|host| !self.ipv4.contains(host)) {
             return Some(format!("claims {host}"));
+        }
+        // Whoever asks for an address may be given any.
+        let probed = claims.probed4.iter().find(|host| !self.ipv4.contains(host));
+        if let Some(host) = probed.filter(|_| !self.dhcp_client) {
+            return Some(format!("probes {host}"));
         }
         let own = |host: &Ipv6Addr| *host == self.link_local() || self.ipv6.contains(host);
         if let Some(host) = claims.hosts6.iter().find(|host| !own(host)) {
@@ -158,7 +165,11 @@ fn arp(claims: &mut Claims, mut message: Reader<'_>, filled: bool) -> Result<(),
     if operation == 2 || !sender.is_unspecified() {
         claims.hosts4.push(sender);
     }
-    message.take(10)?;
+    message.take(6)?;
+    let target = message.host4()?;
+    if operation == 1 && sender.is_unspecified() {
+        claims.probed4.push(target);
+    }
     if !message.0.is_empty() && !filled {
         return Err("is ARP with something behind it");
     }
