@@ -1,6 +1,7 @@
 //! `cargo xtask redteam`: builds the programs of a gateway that is split, and runs every attack against it.
 
-use anyhow::{Context as _, bail};
+use crate::trusted;
+use anyhow::{Context as _, bail, ensure};
 use std::path::Path;
 use std::process::Command;
 
@@ -20,19 +21,15 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
         _ => bail!("it takes a number of frames of each attack, and `--json`"),
     };
     frames.parse::<u64>().context("the number of frames of each attack")?;
-    // The compiler is not linked into the core: features of one package must not reach another.
-    for packages in [&["cli"][..], &["ravelin-core", "ravelin-launch"], &["redteam"]] {
-        let mut build = Command::new("cargo");
-        build.args(["build", "--release"]).current_dir(root);
-        for package in packages {
-            build.args(["--package", package]);
-        }
-        if !build.status()?.success() {
-            bail!("{} cannot be built", packages.join(", "));
-        }
-    }
-    let mut attacks = Command::new("cargo");
-    attacks.args(["run", "--release", "--quiet", "--package", "redteam", "--", "run", frames]);
-    attacks.args(json.then_some("--json")).current_dir(root);
-    Ok(attacks.status()?.success())
+    let target = crate::test::target()?;
+    // The core that is attacked is the one that users have: built last, and alone.
+    let words = ["build", "--release", "--locked", "--quiet"];
+    let others = ["--package", "cli", "--package", "ravelin-launch", "--package", "redteam"];
+    let mut build = trusted::cargo(root, &words);
+    let status = build.args(others).env("CARGO_TARGET_DIR", &target).status().context("cargo")?;
+    ensure!(status.success(), "the gateway and its attackers do not build: cargo ended with {status}");
+    trusted::build(root, &target)?;
+    let mut attacks = Command::new(target.join("release/redteam"));
+    attacks.args(["run", frames]).args(json.then_some("--json")).current_dir(root);
+    Ok(attacks.status().context("redteam")?.success())
 }

@@ -48,7 +48,7 @@ actions! {
     "load_modules", false: "insmod /dev/null || modprobe dummy",
     "set_the_clock", false: "date -s 2001-01-01",
     "set_the_host_name", false: "hostname contained",
-    "change_the_kernel", false: "echo 1 > /proc/sys/kernel/panic || echo h > /proc/sysrq-trigger",
+    "change_the_kernel", false: "echo 1 > /proc/sys/kernel/panic",
     "read_the_kernels_log", true: "dmesg | grep -q .",
     "raise_limits_of_users", false: "echo 100 > /proc/sys/user/max_user_namespaces",
     "trace_another_user", true: "setpriv --reuid 1000 sleep 5 & sleep 0.2; head -c 1 /proc/$!/auxv | grep -q .",

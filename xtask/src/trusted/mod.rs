@@ -109,7 +109,8 @@ fn others<'a>(crates: &'a [String], own: &[(String, count::Counted)]) -> Vec<&'a
     crates.iter().map(String::as_str).filter(|name| !ours(name)).collect()
 }
 
-fn cargo(root: &Path, words: &[&str]) -> Command {
+/// A call of cargo.
+pub(crate) fn cargo(root: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(root);
     command

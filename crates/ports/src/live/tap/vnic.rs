@@ -15,8 +15,12 @@ pub(in crate::live) fn open(wanted: &WantedPort, lanes: u16) -> Result<(String, 
     let name = &wanted.interface;
     let vnic = wanted.vnic.as_ref().ok_or(io::ErrorKind::InvalidInput);
     let vnic = vnic.map_err(|kind| device.system("its addresses")(kind.into()))?;
-    // A device that is there already would be one that somebody inside has made.
-    let first = calls::make(name, true).map_err(device.system("making the device"))?;
+    // A link of this name is one that somebody inside has made, and would keep the port away.
+    let first = calls::make(name, true).or_else(|_| {
+        remove(sys::interface_index(name)?)?;
+        calls::make(name, true)
+    });
+    let first = first.map_err(device.system("making the device"))?;
     let mut queues = vec![first];
     for _ in 1..lanes {
         queues.push(device.open()?);
@@ -33,10 +37,23 @@ pub(in crate::live) fn open(wanted: &WantedPort, lanes: u16) -> Result<(String, 
 
 /// Gives an interface an address (rtnetlink(7), RTM_NEWADDR).
 fn give(interface: u32, address: IpAddr, length: u8) -> io::Result<()> {
+    ask(&message(interface, address, length))
+}
+
+/// Removes an interface (rtnetlink(7), RTM_DELLINK).
+fn remove(interface: u32) -> io::Result<()> {
+    let mut body = vec![libc::AF_UNSPEC as u8, 0, 0, 0];
+    body.extend(interface.to_ne_bytes());
+    body.extend([0; 8]);
+    ask(&framed(libc::RTM_DELLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, &body))
+}
+
+/// Asks Linux for a change, and waits for its answer.
+fn ask(message: &[u8]) -> io::Result<()> {
     /// The longest that Linux takes to answer, in nanoseconds.
     const LIMIT: u64 = 1_000_000_000;
     let mut netlink = Netlink::open(&[])?;
-    netlink.ask(&message(interface, address, length))?;
+    netlink.ask(message)?;
     let answer = netlink.receive(LIMIT)?.ok_or(io::ErrorKind::TimedOut)?;
     // A header, and behind it the negative number of an error, or 0.
     match answer.get(16..).and_then(|rest| rest.first_chunk()).map(|bytes| i32::from_ne_bytes(*bytes)) {
@@ -63,8 +80,13 @@ fn message(interface: u32, address: IpAddr, length: u8) -> Vec<u8> {
         body.extend(kind.to_ne_bytes());
         body.extend(&bytes);
     }
+    framed(libc::RTM_NEWADDR, flags, &body)
+}
+
+/// A message with its header (netlink(7), struct nlmsghdr).
+fn framed(kind: u16, flags: libc::c_int, body: &[u8]) -> Vec<u8> {
     let mut message = (16 + body.len() as u32).to_ne_bytes().to_vec();
-    message.extend(libc::RTM_NEWADDR.to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
     message.extend((flags as u16).to_ne_bytes());
     message.extend([0; 8]);
     message.extend(body);
