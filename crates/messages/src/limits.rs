@@ -33,7 +33,8 @@ pub const WAITING_CLIENTS: i32 = 128;
 /// again: one that was taken over has no more signatures computed.
 pub const AFTER_CHANGE: Duration = Duration::from_secs(1);
 
-/// How long the core, once it has an answer, waits for `control` to read it. After that it waits no more.
+/// How long the core, once it has an answer, waits for `control` to read it, and `launch` for a core that
+/// runs. After that they wait no more.
 pub const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The longest time within which a policy may have to be confirmed, in seconds: a week.

@@ -105,6 +105,8 @@ impl Core {
             channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         }
         channel.send(&LaunchMessage::Start, &[])?;
+        // A core that was taken over and does not read holds nobody up for ever.
+        channel.send_within(ANSWERED_WITHIN)?;
         let (hears, events, store) = (channel.again()?, events.clone(), store.cloned());
         thread::Builder::new()
             .name("reports".to_owned())
