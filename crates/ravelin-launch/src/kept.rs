@@ -55,6 +55,13 @@ pub(crate) enum FolderError {
 pub(crate) struct Store {
     folder: OwnedFd,
     kept: Kept,
+    on_disk: OnDisk,
+}
+
+/// The versions that are on the disk; 0 where there is none.
+struct OnDisk {
+    newest: u64,
+    policy: u64,
 }
 
 impl Store {
@@ -87,7 +94,8 @@ impl Store {
             None => None,
         };
         let newest = newest.max(policy.as_ref().map_or(0, |policy| policy.version));
-        Ok(Store { folder, kept: Kept { newest, policy } })
+        let on_disk = OnDisk { newest, policy: policy.as_ref().map_or(0, |policy| policy.version) };
+        Ok(Store { folder, kept: Kept { newest, policy }, on_disk })
     }
 
     /// What is kept.
@@ -95,21 +103,41 @@ impl Store {
         &self.kept
     }
 
-    /// Keeps more: versions that are older than what is kept are left aside.
+    /// Keeps more: versions that are older than what is kept are left aside, and what could not be written
+    /// before is written.
     ///
     /// # Errors
-    /// It cannot be written. It is kept in memory nevertheless.
+    /// It cannot be written; it is kept in memory nevertheless. Or a policy is left aside.
     pub(crate) fn keep(&mut self, more: Kept) -> io::Result<()> {
-        let mut written = Ok(());
-        if more.newest > self.kept.newest {
-            self.kept.newest = more.newest;
-            written = self.write(NEWEST, &[format!("{}\n", more.newest).as_bytes()]);
+        self.kept.newest = self.kept.newest.max(more.newest);
+        let mut left_aside = Ok(());
+        match more.policy {
+            Some(policy) if self.is_newer(&policy) => self.kept.policy = Some(policy),
+            Some(policy) if self.kept.policy.as_ref() != Some(&policy) => {
+                left_aside = Err(io::Error::other("another one of this version or above is kept"));
+            }
+            _ => {}
         }
-        if let Some(policy) = more.policy.filter(|policy| self.is_newer(policy)) {
+        self.bring_to_disk().and(left_aside)
+    }
+
+    /// Writes what is kept and is not on the disk.
+    fn bring_to_disk(&mut self) -> io::Result<()> {
+        let mut written = Ok(());
+        if self.kept.newest > self.on_disk.newest {
+            written = self.write(NEWEST, &[format!("{}\n", self.kept.newest).as_bytes()]);
+            if written.is_ok() {
+                self.on_disk.newest = self.kept.newest;
+            }
+        }
+        if let Some(policy) = self.kept.policy.as_ref().filter(|policy| policy.version > self.on_disk.policy)
+        {
             // Even where the version could not be written: this says it, too.
-            let parts = [&policy.version.to_le_bytes()[..], &policy.bundle];
-            written = self.write(POLICY, &parts).and(written);
-            self.kept.policy = Some(policy);
+            let wrote = self.write(POLICY, &[&policy.version.to_le_bytes()[..], &policy.bundle]);
+            if wrote.is_ok() {
+                self.on_disk.policy = policy.version;
+            }
+            written = wrote.and(written);
         }
         written
     }
@@ -202,9 +230,10 @@ mod tests {
         assert_eq!(store.kept(), &all);
         // What a core would say that was taken over.
         store.keep(of(2, None)).expect("nothing is to be written");
-        store.keep(of(6, Some((3, b"three")))).expect("nothing is to be written");
-        store.keep(of(6, Some((4, b"another")))).expect("nothing is to be written");
-        store.keep(of(6, Some((7, b"above the newest")))).expect("nothing is to be written");
+        store.keep(of(6, Some((4, b"four")))).expect("it is there");
+        assert!(store.keep(of(6, Some((3, b"three")))).is_err());
+        assert!(store.keep(of(6, Some((4, b"another")))).is_err());
+        assert!(store.keep(of(6, Some((7, b"above the newest")))).is_err());
         assert_eq!(store.kept(), &all);
         drop(store);
         assert_eq!(Store::open(&path).expect("it is there").kept(), &all);
@@ -233,6 +262,18 @@ mod tests {
         fs::remove_dir(&path).expect("it is empty");
         assert!(store.keep(of(2, Some((2, b"two")))).is_err());
         assert_eq!(store.kept(), &of(2, Some((2, b"two"))));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_written_with_the_next() {
+        let (_folder, path) = folder();
+        let mut store = Store::open(&path).expect("it is made");
+        fs::create_dir(path.join(UNFINISHED)).expect("it is made");
+        assert!(store.keep(of(2, Some((2, b"two")))).is_err());
+        fs::remove_dir(path.join(UNFINISHED)).expect("it is empty");
+        store.keep(of(3, None)).expect("there is room");
+        drop(store);
+        assert_eq!(Store::open(&path).expect("it is there").kept(), &of(3, Some((2, b"two"))));
     }
 
     #[test]
