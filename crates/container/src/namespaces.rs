@@ -1,5 +1,5 @@
-//! The namespaces of a container, kept by two files of a folder: as long as they are mounted there, the
-//! namespaces are there, whether a process is in them or not.
+//! The namespaces of a container, kept by two files of a folder, with a third that says its users: as long as
+//! the two are mounted there, the namespaces are there, whether a process is in them or not.
 
 use crate::{ContainerError, failed};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};

@@ -4,7 +4,8 @@ use crate::{ContainerError, failed};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
 
 /// What root may do inside. All of it is over the users, the network and the processes of the container;
-/// there is no right to mount, to trace, to load programs into Linux, or to make further namespaces.
+/// there is no right to mount, to trace or to load programs into Linux; that no user namespace can be made is
+/// seen to in `enter`.
 const KEPT: [CapabilitySet; 14] = [
     CapabilitySet::CHOWN,
     CapabilitySet::DAC_OVERRIDE,

@@ -32,7 +32,8 @@ pub(crate) fn judge(own: &OwnAddresses, packet: &Headed<'_>) -> Result<(), Sourc
         NEIGHBOUR_SOLICITATION | NEIGHBOUR_ADVERTISEMENT => 24,
         _ => return Ok(()),
     };
-    // Hosts ignore it from farther away, or behind other headers (RFC 4861, 6.1 and 7.1; RFC 6980).
+    // Hosts ignore it from farther away (RFC 4861, 6.1 and 7.1) and in fragments (RFC 6980); no host needs
+    // other headers before it.
     if code != 0 || packet.hops != 255 || packet.extended {
         return Err(SourceRefusal::NeighbourForm);
     }

@@ -59,7 +59,8 @@ refusals! {
     Ipv6Source = "ipv6_source",
     /// Extension headers that are malformed, not known, or too many.
     ExtensionHeaders = "extension_headers",
-    /// A fragment of IPv6 that no packet has, or that does not hold its headers whole (RFC 7112).
+    /// A fragment of IPv6 that no packet has, or a first one that does not hold all extension headers and
+    /// eight bytes behind them (RFC 7112).
     Ipv6Fragment = "ipv6_fragment",
     /// A router advertisement, where it was not declared that the router sends some.
     RouterAdvertisement = "router_advertisement",

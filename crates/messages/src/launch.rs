@@ -29,7 +29,7 @@ pub enum LaunchMessage {
     Compile,
     /// With one descriptor: the channel of a process that asks and changes.
     Control,
-    /// To [`CoreReport::Keep`].
+    /// The answer to [`CoreReport::Keep`].
     HasKept {
         /// Its newest version.
         newest: u64,

@@ -2,7 +2,8 @@
 //! is to be kept meanwhile.
 //!
 //! ```text
-//!              accepted, needs no confirmation          accepted, needs confirmation
+//!      ┌───────────────── accepted, needs confirmation ─────────────────┐
+//!      │ accepted, needs no confirmation  accepted, needs confirmation  ▼
 //!   nothing ──────────────► confirmed ─────────────────────────► unconfirmed ─┐
 //!      ▲                     ▲  ▲  └─◄─ accepted, needs none ─◄──┘ │ │        │ accepted, needs confirmation
 //!      │                     │  └──────────◄─ confirmed ─◄─────────┘ │ ◄──────┘

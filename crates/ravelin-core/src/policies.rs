@@ -124,10 +124,8 @@ impl Policies {
         (self.activation.active(), held.and_then(|in_force| in_force.shown(now())))
     }
 
-    /// Waits for ends of times to confirm, and has the last confirmed policy take over then.
-    ///
-    /// # Errors
-    /// It does not take over: the core has to end.
+    /// Waits for ends of times to confirm, and has the last confirmed policy take over then. Returns why it
+    /// does not take over: the core has to end.
     pub(crate) fn watch(&self) -> InstallError {
         loop {
             let until = self.hold().and_then(|in_force| in_force.until());

@@ -6,7 +6,7 @@
 //! policy   8 bytes, its version, lowest first | the bundle
 //! ```
 //!
-//! A file is written beside the old one, brought to the disk, and takes its name then, so that after a fall
+//! A file is written beside the old one, brought to the disk, and takes its name then, so that after a crash
 //! of the machine there is the old one or the new one. Neither version ever falls, whatever a core says.
 
 use messages::launch::{Kept, KeptPolicy};

@@ -10,7 +10,7 @@ fn a_split_gateway_is_measured_beside_one_process_and_both_beside_linux() {
     let ravelin = Path::new(env!("CARGO_BIN_EXE_ravelin-launch")).with_file_name("ravelin");
     assert!(
         ravelin.exists(),
-        "{} is missing: `cargo build -p cli -p ravelin-core` makes it",
+        "{} is missing: `cargo build -p cli && cargo build -p ravelin-core` makes it",
         ravelin.display()
     );
     let arguments = ["lab", "trusted", "--quick", "--rounds", "1", "--seconds", "1", "--json"];

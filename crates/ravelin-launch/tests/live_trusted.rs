@@ -60,7 +60,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A program that is built beside this test.
 fn built(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_ravelin-launch")).with_file_name(name);
-    assert!(path.exists(), "{} is missing: `cargo build -p cli -p ravelin-core` makes it", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: `cargo build -p cli && cargo build -p ravelin-core` makes it",
+        path.display()
+    );
     path
 }
 

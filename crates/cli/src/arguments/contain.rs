@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   sudo ravelin contain -- sh
-  sudo ravelin contain --show /etc/dnsmasq.d -- dnsmasq --keep-in-foreground
+  sudo ravelin contain --show /srv/tftp -- dnsmasq --keep-in-foreground
   sudo ravelin contain --vnic services -- ip address
 
 Inside, the VNIC is the only link, files of the machine cannot be written, and what is private is hidden. The command is process 1: \

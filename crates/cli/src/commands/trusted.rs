@@ -145,7 +145,7 @@ fn add_port(launch: &mut Command, port: &WantedPort) {
     }
 }
 
-/// What the router in the container of a port is called.
+/// The router in the container of a port: its addresses, its MTU and what it may send.
 fn add_router(launch: &mut Command, vnic: &VnicWishes) {
     let station: Vec<_> = vnic.ethernet.iter().map(|byte| format!("{byte:02x}")).collect();
     launch.arg("--ethernet").arg(station.join(":")).arg("--mtu").arg(vnic.mtu.to_string());

@@ -7,7 +7,7 @@
 //! kind = "vnic"                      # needs `ravelin serve --trusted`
 //!
 //! [port.vnic]
-//! ethernet = "02:00:00:00:01:01"     # what the router is called; frames from there have these addresses or are dropped
+//! ethernet = "02:00:00:00:01:01"     # the router's; frames from there have its addresses or are dropped
 //! addresses = ["192.0.2.1/24", "2001:db8::1/64"]
 //! mtu = 1500                         # the longest packet that comes from there; this is the default
 //! advertises = false                 # whether the router sends router advertisements; this is the default

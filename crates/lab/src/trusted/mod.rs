@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The method is that of TrustedGateway (RAID 2022): one stream, both ways, offloads off everywhere, and
-//! policies that differ along five axes. Its figures are not at hand, and none is quoted.
+//! policies that differ along five axes (`policies`). None of its figures is quoted.
 //!
 //! What stands between the hosts takes turns, policy by policy and round by round, in the opposite order
 //! every other round. All its processes are held on one processor.

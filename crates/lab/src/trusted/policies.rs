@@ -1,5 +1,6 @@
 //! The policies of `lab trusted`, in the language of NPF: nine that differ along the five axes of the
-//! evaluation of TrustedGateway (RAID 2022), and one of them with many more rules.
+//! evaluation of TrustedGateway (RAID 2022), and one of them with many more rules. The axes are: state, the
+//! number of rules, the fields of a rule, groups, and at which ports and in which directions rules stand.
 //!
 //! ```text
 //! 0 pass all
@@ -12,7 +13,7 @@
 //! ```
 //!
 //! The policies are written for this experiment; only the axes are those of the publication. Where it has its
-//! rules at the router's virtual card, 3 to 8 have them at the first port.
+//! rules at the router's VNIC, 3 to 8 have them at the first port.
 
 use std::fmt::Write;
 
@@ -68,7 +69,7 @@ pub(super) fn nine() -> Vec<Policy> {
     policies.into_iter().map(|(name, groups, others)| policy(name, &groups, others)).collect()
 }
 
-/// The fourth one, with so many rules more that match none of the streams and stand before those that do.
+/// Policy 4, with so many rules more that match none of the streams and stand before those that do.
 pub(super) fn with_rules(count: usize) -> Policy {
     let rules = [further(count), lan(false)].concat();
     policy(&format!("as 4, with {count} rules more"), &group("lan0", "", "lan0", false, &rules), "pass")
@@ -185,7 +186,7 @@ mod tests {
         for (place, policy) in all.iter().enumerate() {
             let passed = passes(policy, &packets);
             assert_eq!(passed[..5], [true; 5], "{}", policy.name);
-            // The first one blocks nothing, the seventh asks for no port.
+            // Policy 0 blocks nothing, policy 6 asks for no port.
             assert_eq!(passed[5], [0, 6].contains(&place), "{}", policy.name);
             assert_eq!(passed[6], ![1, 3].contains(&place), "{}", policy.name);
             assert_eq!(all.iter().filter(|other| other.text == policy.text).count(), 1, "{}", policy.name);

@@ -1,4 +1,4 @@
-//! The process with rights: opens ports, and descriptors of them for another process.
+//! Ports that a process with rights opens for another one, and the descriptors that it hands over.
 
 use crate::live::af_packet::{self, Held};
 use crate::live::{AttachError, HandedOver, PortKind, WantedPort, tap};

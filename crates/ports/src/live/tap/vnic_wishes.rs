@@ -1,8 +1,8 @@
-//! What the router in a container is called, as a gateway's file says it and as the core is told.
+//! The router of a VNIC: its addresses, its MTU and what it may send; and how an Ethernet address is read.
 
 use std::net::IpAddr;
 
-/// What the router in a container is called.
+/// The router of a VNIC: its addresses, its MTU and what it may send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VnicWishes {
     /// Its Ethernet address.
