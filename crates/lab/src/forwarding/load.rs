@@ -175,7 +175,9 @@ pub fn stream_with_writes(ends: StreamEnds<'_>, bytes: u16, seconds: u64) -> Res
 /// # Errors
 /// It is not installed, or the hosts do not reach each other.
 pub fn streams(ends: StreamEnds<'_>, count: u32, seconds: u64) -> Result<f64, String> {
-    stream(ends, &["--parallel", &count.to_string()], seconds, seconds)
+    // Many of them begin one after the other.
+    let whole = seconds + u64::from(count) / 5;
+    stream(ends, &["--parallel", &count.to_string()], whole, seconds)
 }
 
 /// A stream with further arguments of iperf3, which takes so many seconds in all.

@@ -80,7 +80,7 @@ fn parts(quick: bool) -> Vec<Part> {
 #[derive(Default)]
 struct Shown {
     samples: BTreeMap<(Between, usize, Measure), Vec<f64>>,
-    failed: BTreeMap<(Between, usize), String>,
+    failed: BTreeMap<(Between, usize, Measure), String>,
 }
 
 impl Shown {
@@ -108,14 +108,12 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
                 order.reverse();
             }
             for between in order {
-                if shown.failed.contains_key(&(between, place)) {
-                    continue;
-                }
                 let of = if between.has_policy() { format!(", {}", part.policy.name) } else { String::new() };
                 progress(&format!("trusted: round {} of {}, {}{of}", round + 1, plan.runs, between.name()));
                 let folder = directory.path().join(format!("{between:?}-{place}-{round}"));
                 if let Err(why) = take(between, place, part, &folder, plan, &mut shown) {
-                    shown.failed.insert((between, place), why);
+                    let all = part.measures.iter().map(|measure| ((between, place, *measure), why.clone()));
+                    shown.failed.extend(all);
                 }
             }
         }
@@ -147,11 +145,14 @@ fn take(
     for &measure in &part.measures {
         let seconds = whole_seconds(plan);
         let bits = match measure {
-            Measure::There => tcp(ends, TrafficDirection::There, 0, seconds)?,
-            Measure::Back => tcp(ends, TrafficDirection::Back, 0, seconds)?,
-            Measure::Flows(count) => streams(ends, count, seconds)?,
+            Measure::There => tcp(ends, TrafficDirection::There, 0, seconds),
+            Measure::Back => tcp(ends, TrafficDirection::Back, 0, seconds),
+            Measure::Flows(count) => streams(ends, count, seconds),
         };
-        shown.samples.entry((between, place, measure)).or_default().push(bits / 1e9);
+        match bits {
+            Ok(bits) => shown.samples.entry((between, place, measure)).or_default().push(bits / 1e9),
+            Err(why) => drop(shown.failed.insert((between, place, measure), why)),
+        }
     }
     Ok(())
 }
@@ -163,7 +164,7 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
     for between in betweens.iter().filter(|between| !between.has_policy()) {
         for measure in [Measure::There, Measure::Back] {
             let other = shown.figure(*between, 0, measure).map(|figure| Other::of(between.name(), figure));
-            rows.push(match (other, shown.failed.get(&(*between, 0))) {
+            rows.push(match (other, shown.failed.get(&(*between, 0, measure))) {
                 (None, Some(why)) => Row::absent(&measure.name(), between.name(), why),
                 (other, _) => Row::of_other(&measure.name(), what, unit, other),
             });
@@ -171,18 +172,17 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
     }
     for (place, part) in parts.iter().enumerate() {
         for between in betweens.iter().filter(|between| between.has_policy()) {
-            if let Some(why) = shown.failed.get(&(*between, place)) {
-                let case = format!("{}, {}", part.policy.name, between.name());
-                rows.push(Row::refused(&case, what, unit, why));
-                continue;
-            }
             for &measure in &part.measures {
+                let case = format!("{}, {}, {}", measure.name(), part.policy.name, between.name());
+                if let Some(why) = shown.failed.get(&(*between, place, measure)) {
+                    rows.push(Row::refused(&case, what, unit, why));
+                    continue;
+                }
                 let beside = match between {
                     Between::Split => Between::Interpreter,
                     _ => Between::Linux,
                 };
                 let beside_place = if beside.has_policy() { place } else { 0 };
-                let case = format!("{}, {}, {}", measure.name(), part.policy.name, between.name());
                 let row = Row::alone(&case, what, unit, shown.figure(*between, place, measure), None);
                 let other = shown.figure(beside, beside_place, measure);
                 rows.push(row.against(other.map(|figure| Other::of(beside.name(), figure)), Better::More));
@@ -208,7 +208,7 @@ mod tests {
         ] {
             shown.samples.insert((between, 0, Measure::There), vec![rate]);
         }
-        shown.failed.insert((Between::Split, 1), "it did not begin".to_owned());
+        shown.failed.insert((Between::Split, 1, Measure::Back), "it did not begin".to_owned());
         let rows = told(&Between::ALL, &parts, &shown);
         let of = |case: &str| rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("{case}"));
         let split = of("one stream a to b, 0 pass all, T0 with the interpreter");
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(split.other.as_ref().map(|other| &*other.name), Some("one process with the interpreter"));
         let one = of("one stream a to b, 0 pass all, one process with native code");
         assert_eq!(one.ratio, Some(0.75));
-        let failed = of("1 with state, at both ports, T0 with the interpreter");
+        let failed = of("one stream b to a, 1 with state, at both ports, T0 with the interpreter");
         assert!(failed.is_missing() && failed.what.contains("it did not begin"));
     }
 
