@@ -53,6 +53,6 @@ mod trust;
 
 pub use envelope::CONTEXT;
 pub use policy::{EngineVersion, SignedPolicy};
-pub use refusal::{BundleRefusal, TrustError};
+pub use refusal::{BundleRefusal, TrustError, hex};
 pub use rights::{KeyPrefix, TableRight};
 pub use trust::{Accepted, Trust, TrustedKey, bytes_of_digits};

@@ -160,6 +160,12 @@ pub enum TrustError {
         /// The text.
         name: String,
     },
+    /// No public key.
+    #[error("the key `{name}`: a public key has 64 hexadecimal digits, as `ravelin bundle key show` prints")]
+    Key {
+        /// Its name.
+        name: String,
+    },
     /// More keys than a bundle may have signatures.
     #[error("{count} keys are given, where at most {} are allowed: leave some out", limits::KEYS)]
     TooManyKeys {
@@ -192,7 +198,8 @@ pub enum TrustError {
     },
 }
 
-/// Bytes in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+/// Bytes, such as a key or a hash, in hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -36,10 +36,16 @@ pub struct Accepted {
 }
 
 impl TrustedKey {
-    /// A key from its 64 hexadecimal digits; `None` if these are no digits, or not as many.
-    #[must_use]
-    pub fn from_digits(name: &str, digits: &str) -> Option<Self> {
-        Some(Self { name: name.to_owned(), key: bytes_of_digits(digits)? })
+    /// A key from its 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// These are no digits, or not as many.
+    pub fn from_digits(name: &str, digits: &str) -> Result<Self, TrustError> {
+        let name = name.to_owned();
+        match bytes_of_digits(digits) {
+            Some(key) => Ok(Self { name, key }),
+            None => Err(TrustError::Key { name }),
+        }
     }
 }
 
@@ -87,6 +93,19 @@ impl Trust {
             }
         }
         Ok(Self { gateway: gateway.to_owned(), keys, threshold })
+    }
+
+    /// The same with keys that are names and 64 hexadecimal digits each.
+    ///
+    /// # Errors
+    /// As for [`new`](Trust::new); or the digits of a key are none, or not as many.
+    pub fn of_digits<'a>(
+        gateway: &str,
+        keys: impl IntoIterator<Item = (&'a String, &'a String)>,
+        threshold: usize,
+    ) -> Result<Self, TrustError> {
+        let keys = keys.into_iter().map(|(name, digits)| TrustedKey::from_digits(name, digits));
+        Self::new(gateway, keys.collect::<Result<_, _>>()?, threshold)
     }
 
     /// Judges a bundle. `now` is Unix time in seconds, `newest_version` the newest version that this gateway

@@ -1,5 +1,6 @@
 //! Which program runs, shown by the hash of its IR, and what became of packets since it took over.
 
+use bundle::hex;
 use engine::figures::by_reason;
 use engine::live::Remote;
 use engine::live::look::Counted;
@@ -56,7 +57,7 @@ impl From<ShownPolicy> for SignedView {
         let signed_by = shown.signed_by.into_iter().map(|signer| (signer.name, signer.key));
         SignedView {
             version: shown.version,
-            hash: hexadecimal(&shown.hash),
+            hash: hex(&shown.hash),
             signed_by: signed_by.collect(),
             confirmed: shown.unconfirmed.is_none(),
             seconds_left: shown.unconfirmed.as_ref().map(|unconfirmed| unconfirmed.seconds_left),
@@ -68,7 +69,7 @@ impl From<ShownPolicy> for SignedView {
 impl From<Shown> for ActiveView {
     fn from(shown: Shown) -> ActiveView {
         ActiveView {
-            hash: hexadecimal(&shown.hash),
+            hash: hex(&shown.hash),
             program: shown.program,
             generation: shown.number,
             confined_by: shown.layers,
@@ -87,7 +88,7 @@ pub(crate) fn active(remote: &Remote) -> Option<ActiveView> {
     let counted = remote.look().and_then(Counted::whole)?;
     let (program, ledger) = (&counted.program, &counted.ledger);
     Some(ActiveView {
-        hash: hexadecimal(&program_hash(program)),
+        hash: hex(&program_hash(program)),
         program: program.name.clone(),
         generation: counted.number,
         confined_by: Vec::new(),
@@ -98,8 +99,4 @@ pub(crate) fn active(remote: &Remote) -> Option<ActiveView> {
         policy: None,
         refused: BTreeMap::new(),
     })
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

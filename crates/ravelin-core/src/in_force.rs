@@ -15,7 +15,7 @@
 //! one.
 
 use crate::activation::{Activation, ActivationError, Active};
-use bundle::{Accepted, BundleRefusal, EngineVersion, TableRight, Trust, TrustError, TrustedKey};
+use bundle::{Accepted, BundleRefusal, EngineVersion, TableRight, Trust, TrustError};
 use messages::control::{ShownPolicy, ShownSigner, Unconfirmed};
 use messages::launch::{Because, Kept, KeptPolicy, TrustTerms};
 use messages::limits::{LONGEST_BUNDLE, LONGEST_TO_CONFIRM};
@@ -52,7 +52,7 @@ pub enum InstallError {
     )]
     NothingToConfirm,
     /// another one is
-    #[error("another policy has to be confirmed, with the hash {}", hexadecimal(.0))]
+    #[error("another policy has to be confirmed, with the hash {}", bundle::hex(.0))]
     OtherToConfirm([u8; 32]),
 }
 
@@ -124,12 +124,8 @@ impl InForce {
     /// # Errors
     /// The terms are no trust.
     pub fn new(terms: TrustTerms, engine: EngineVersion) -> Result<InForce, TrustError> {
-        let key = |(name, digits): &(String, String)| {
-            TrustedKey::from_digits(name, digits)
-                .ok_or_else(|| TrustError::Name { of: "key", name: format!("{name}={digits}") })
-        };
-        let keys = terms.keys.iter().map(key).collect::<Result<_, _>>()?;
-        let trust = Trust::new(&terms.gateway, keys, usize::from(terms.threshold))?;
+        let keys = terms.keys.iter().map(|(name, digits)| (name, digits));
+        let trust = Trust::of_digits(&terms.gateway, keys, usize::from(terms.threshold))?;
         Ok(InForce { trust, keys: terms.keys, engine, newest: 0, confirmed: None, waiting: None })
     }
 
@@ -263,8 +259,4 @@ impl InForce {
 /// Seconds, rounded up; times to confirm are within the limit.
 fn whole_seconds(time: Duration) -> u32 {
     time.as_millis().div_ceil(1000) as u32
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

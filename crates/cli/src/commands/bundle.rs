@@ -120,7 +120,7 @@ fn verify(wanted: &VerifyArguments, json: bool) -> Result<(), Failure> {
 
 /// Judges the bundle that a gateway's file names, as its first one.
 pub(super) fn check(trust: &TrustConfig, file: &Path, json: bool) -> Result<(), Failure> {
-    judge(&trust.trust().map_err(Failure::Finding)?, file, now(), 0, json)
+    judge(&trust.trust().map_err(|error| Failure::Finding(error.to_string()))?, file, now(), 0, json)
 }
 
 fn now() -> u64 {

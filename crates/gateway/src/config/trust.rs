@@ -11,7 +11,7 @@
 //! bert = "03c2…"
 //! ```
 
-use bundle::{Trust, TrustedKey};
+use bundle::{Trust, TrustError, TrustedKey};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,24 +48,17 @@ impl TrustConfig {
     ///
     /// # Errors
     /// Why it is none; a file that was read has one.
-    pub fn trust(&self) -> Result<Trust, String> {
-        let keys = self.keys.iter().map(|(name, digits)| key(name, digits)).collect::<Result<_, _>>()?;
-        Trust::new(&self.gateway, keys, usize::from(self.threshold)).map_err(|error| error.to_string())
+    pub fn trust(&self) -> Result<Trust, TrustError> {
+        let keys = self.keys.iter().map(|(name, digits)| (name, digits));
+        Trust::of_digits(&self.gateway, keys, usize::from(self.threshold))
     }
-}
-
-fn key(name: &str, digits: &str) -> Result<TrustedKey, String> {
-    TrustedKey::from_digits(name, digits).ok_or_else(|| {
-        format!(
-            "the key `{name}`: a public key has 64 hexadecimal digits, as `ravelin bundle key show` prints"
-        )
-    })
 }
 
 /// Reads the section; a relative folder is one in `directory`.
 pub(super) fn read(file: FileTrust, directory: &Path) -> Result<TrustConfig, (Range<usize>, String)> {
     for (name, digits) in &file.keys {
-        key(name, digits.get_ref()).map_err(|message| (digits.span(), message))?;
+        let key = TrustedKey::from_digits(name, digits.get_ref());
+        key.map_err(|error| (digits.span(), error.to_string()))?;
     }
     let place = file.gateway.span();
     let keys = file.keys.into_iter().map(|(name, digits)| (name, digits.into_inner())).collect();
@@ -73,7 +66,7 @@ pub(super) fn read(file: FileTrust, directory: &Path) -> Result<TrustConfig, (Ra
     let config = TrustConfig { gateway: file.gateway.into_inner(), threshold: file.threshold, keep_in, keys };
     match config.trust() {
         Ok(_) => Ok(config),
-        Err(message) => Err((place, message)),
+        Err(error) => Err((place, error.to_string())),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::program;
-use bundle::{EngineVersion, KeyPrefix, SignedPolicy, TableRight, Trust, TrustedKey};
+use bundle::{EngineVersion, KeyPrefix, SignedPolicy, TableRight, Trust};
 use ir::{print::print, read::read, verify::verify};
 use lang::pipeline::CompileOptions;
 use serde::Deserialize;
@@ -103,14 +103,7 @@ fn ir_text(path: &Path, json: bool) -> Result<String, Failure> {
 pub(super) fn trust(path: &Path, text: &[u8]) -> Result<Trust, Failure> {
     let file: TrustFile = parsed(path, text)?;
     let told = |what: String| Failure::Finding(format!("{}: {what}", path.display()));
-    let mut keys = Vec::new();
-    for (name, digits) in file.keys {
-        let what = format!(
-            "keys.{name}: a public key has 64 hexadecimal digits, as `ravelin bundle key show` prints"
-        );
-        keys.push(TrustedKey::from_digits(&name, &digits).ok_or_else(|| told(what))?);
-    }
-    Trust::new(&file.gateway, keys, file.threshold).map_err(|error| told(error.to_string()))
+    Trust::of_digits(&file.gateway, &file.keys, file.threshold).map_err(|error| told(error.to_string()))
 }
 
 fn engine(text: &str) -> Option<EngineVersion> {
