@@ -1,9 +1,10 @@
 //! The addresses of a router.
 
+use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What a router may say that it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnAddresses {
     /// Its Ethernet address.
     pub ethernet: [u8; 6],

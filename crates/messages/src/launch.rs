@@ -4,8 +4,8 @@
 //! Begin, Kept, Port for each port, Start   then, in any order: Renewed, Compile, Control, HasKept
 //! ```
 
+use guard::OwnAddresses;
 use serde::{Deserialize, Serialize};
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// What `launch` says to the core.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,24 +106,7 @@ pub enum PortWay {
     /// A TAP device, with a queue for each worker.
     Tap,
     /// The same, as the only link of a container: its frames must be those of this router.
-    Vnic(Router),
-}
-
-/// The router in a container.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Router {
-    /// Its Ethernet address.
-    pub ethernet: [u8; 6],
-    /// Its addresses of IPv4.
-    pub ipv4: Vec<Ipv4Addr>,
-    /// Its addresses of IPv6.
-    pub ipv6: Vec<Ipv6Addr>,
-    /// The longest packet that it sends, in bytes.
-    pub mtu: u16,
-    /// Whether it sends router advertisements.
-    pub advertises: bool,
-    /// Whether it asks for an address by DHCP.
-    pub dhcp_client: bool,
+    Vnic(OwnAddresses),
 }
 
 /// What to do with packets that hosts hand over unfinished.

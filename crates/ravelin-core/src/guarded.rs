@@ -10,7 +10,6 @@
 
 use crate::run::CoreError;
 use guard::{Guard, OwnAddresses, SourceRefusal};
-use messages::launch::Router;
 use messages::limits::MOST_ADDRESSES;
 use packet::Batch;
 use ports::live::clock::Now;
@@ -41,12 +40,11 @@ impl Refused {
 ///
 /// # Errors
 /// The router has more addresses than a guard looks for.
-pub(crate) fn guarded(port: Attached, router: Router) -> Result<(Attached, Arc<Refused>), CoreError> {
-    let Router { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client } = router;
-    if ipv4.len() > MOST_ADDRESSES || ipv6.len() > MOST_ADDRESSES {
+pub(crate) fn guarded(port: Attached, own: OwnAddresses) -> Result<(Attached, Arc<Refused>), CoreError> {
+    if own.ipv4.len() > MOST_ADDRESSES || own.ipv6.len() > MOST_ADDRESSES {
         return Err(CoreError::Order("a router has more addresses than it may have"));
     }
-    let guard = Guard::new(OwnAddresses { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client });
+    let guard = Guard::new(own);
     let refused = Arc::new(Refused::default());
     let each = |lane: Lane| {
         let receive = Guarded { inner: lane.receive, guard: guard.clone(), refused: refused.clone() };

@@ -7,8 +7,9 @@ use crate::reported::Reported;
 use crate::said::say;
 use crate::supervision::{Event, LaunchError, Port};
 use confinement::{Role, SeparateStart, separate};
+use guard::OwnAddresses;
 use messages::Channel;
-use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, Router, SuppliedPort, Unfinished};
+use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE};
 use ports::live::handed_over::OpenedPort;
 use ports::live::{HandedOver, Offloads, PortKind, VnicWishes};
@@ -288,7 +289,7 @@ fn supplied(port: HandedOver) -> SuppliedPort {
 }
 
 /// The router in a container, as a message describes it.
-fn router(vnic: VnicWishes) -> Router {
+fn router(vnic: VnicWishes) -> OwnAddresses {
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
     for (address, _) in vnic.addresses {
         match address {
@@ -297,7 +298,7 @@ fn router(vnic: VnicWishes) -> Router {
         }
     }
     let VnicWishes { ethernet, mtu, advertises, dhcp_client, .. } = vnic;
-    Router { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client }
+    OwnAddresses { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client }
 }
 
 /// What chooses the tables' hash functions: the standard library draws its keys from the system, and has no
