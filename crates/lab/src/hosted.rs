@@ -1,13 +1,13 @@
 //! A gateway that runs `router` and whose machine is a host on its links; and what experiments need of the
 //! programs beside it.
 
+use crate::control_socket::ControlSocket;
 use crate::programs::PROGRAMS;
 use rig::Namespace;
 use serde_json::Value;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::net::Ipv4Addr;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -92,7 +92,7 @@ pub(crate) struct HostedPort<'a> {
 
 /// The gateway at work; it ends when it is dropped.
 pub(crate) struct HostedGateway {
-    control: BufReader<UnixStream>,
+    control: ControlSocket,
     _process: Daemon,
 }
 
@@ -121,8 +121,8 @@ impl HostedGateway {
         let mut command = network.command(std::env::current_exe().map_err(system)?, None);
         let process = Daemon::start(command.arg("serve").arg(file)).map_err(system)?;
         let control = until(START, "the gateway begins", || {
-            let mut control = BufReader::new(UnixStream::connect(&socket).ok()?);
-            picture(&mut control).ok().map(|_| control)
+            let mut control = ControlSocket::connect(&socket).ok()?;
+            control.told("picture").ok().map(|_| control)
         })?;
         Ok(HostedGateway { control, _process: process })
     }
@@ -134,15 +134,8 @@ impl HostedGateway {
 
     /// What it tells of itself.
     pub(crate) fn picture(&mut self) -> Result<Value, String> {
-        picture(&mut self.control).map_err(|error| format!("control: {error}"))
+        self.control.told("picture").map_err(|error| format!("control: {error}"))
     }
-}
-
-fn picture(control: &mut BufReader<UnixStream>) -> io::Result<Value> {
-    control.get_mut().write_all(b"{\"ask\":\"picture\"}\n")?;
-    let mut line = String::new();
-    control.read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
 }
 
 /// Tries until something is there.

@@ -5,6 +5,8 @@
 
 mod compile;
 mod connections;
+#[cfg(target_os = "linux")]
+mod control_socket;
 mod counts;
 pub mod crossover;
 mod decode;

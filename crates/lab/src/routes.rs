@@ -289,7 +289,7 @@ fn prefixes_of_kernel(net: &Net, family: Family) -> Result<u64, String> {
 
 /// How many prefixes the program in the gateway has.
 fn prefixes_of_gateway(gateway: &mut HostedGateway, family: Family) -> Result<u64, String> {
-    let place = format!("/picture/report/tables/{}/entries", family.table());
+    let place = format!("/report/tables/{}/entries", family.table());
     let entries = gateway.picture()?.pointer(&place).and_then(Value::as_u64);
     entries.ok_or_else(|| "the gateway does not say how many routes it has".to_owned())
 }

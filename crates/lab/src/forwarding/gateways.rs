@@ -3,10 +3,10 @@
 
 use super::load::{Processors, reachable};
 use super::net::{A, B, Net, SINK, TO_A, TO_B, Way};
+use crate::control_socket::ControlSocket;
 use rig::{Process, Shortcut};
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -264,13 +264,8 @@ fn ravelin(
 
 /// How our gateway says its ports are attached.
 fn asked(control: &Path) -> io::Result<String> {
-    let mut stream = UnixStream::connect(control)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(b"{\"ask\":\"picture\"}\n")?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    let answer: serde_json::Value = serde_json::from_str(&line)?;
-    let mode = answer["picture"]["ports"][0]["mode"].as_str();
+    let picture = ControlSocket::connect(control)?.told("picture")?;
+    let mode = picture["ports"][0]["mode"].as_str();
     Ok(mode.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?.to_owned())
 }
 

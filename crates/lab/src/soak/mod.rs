@@ -14,7 +14,7 @@ use crate::forwarding::net::{CableOffloads, Net, Way};
 use crate::forwarding::{BEFORE as WARM_UP, no_networks, processors, seconds, steady};
 use crate::plan::LabPlan;
 use crate::traffic::LabError;
-use setting::{Setting, lost};
+use setting::{Setting, broken, lost};
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -273,14 +273,14 @@ fn takeovers(
     let setting = Setting::start(plan, directory, &capacity.program)?;
     let capacity = capacity.carried();
     let wanted = capacity * TAKEOVER_LOAD;
-    let mut control = setting.control()?;
+    let mut control = setting.control().map_err(broken)?;
     let (mut programs, mut slowest) = (0, Duration::ZERO);
     let mut next = Instant::now();
     let (sent, arrived) = setting.traffic().run(wanted, time, || {
         if Instant::now() >= next {
             next += TAKEOVER;
             let start = Instant::now();
-            let answer = control.ask("reload")?;
+            let answer = control.ask("reload").map_err(broken)?;
             slowest = slowest.max(start.elapsed());
             if answer["done"].is_null() {
                 return Err(format!("a program did not take over: {answer}"));
@@ -289,7 +289,7 @@ fn takeovers(
         }
         Ok(())
     })?;
-    let picture = control.ask("picture")?["picture"].take();
+    let picture = control.told("picture").map_err(broken)?;
     let lost = (
         lost(&picture, "/ports/0/since_attached", &BEFORE),
         lost(&picture, "/ports/1/since_attached", &BEHIND),
@@ -307,7 +307,7 @@ fn overload(
 ) -> Result<Overload, String> {
     let setting = Setting::start(plan, directory, &capacity.program)?;
     let capacity = capacity.carried();
-    let mut control = setting.control()?;
+    let mut control = setting.control().map_err(broken)?;
     let mut slowest = Duration::ZERO;
     let sampled = AtomicBool::new(true);
     let (resident, seen) = thread::scope(|scope| {
@@ -319,7 +319,7 @@ fn overload(
                 let start = Instant::now();
                 if start >= next {
                     next = start + ASKED;
-                    control.ask("picture")?;
+                    control.ask("picture").map_err(broken)?;
                     slowest = slowest.max(start.elapsed());
                 }
                 Ok(())

@@ -2,12 +2,12 @@
 
 use super::traffic::Traffic;
 use super::{Account, BEFORE, BEHIND, SoakPlan};
+use crate::control_socket::ControlSocket;
 use crate::forwarding::net::{CableOffloads, Net, Way};
 use serde_json::Value;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::ops::RangeInclusive;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,9 +66,8 @@ impl<'a> Setting<'a> {
         Traffic { net: &self.net, processor: self.plan.processors.0 }
     }
 
-    pub(super) fn control(&self) -> Result<Control, String> {
-        let stream = UnixStream::connect(&self.socket).map_err(|error| format!("control: {error}"))?;
-        Ok(Control(BufReader::new(stream)))
+    pub(super) fn control(&self) -> io::Result<ControlSocket> {
+        ControlSocket::connect(&self.socket)
     }
 
     /// How many frames host b has counted.
@@ -77,7 +76,7 @@ impl<'a> Setting<'a> {
     }
 
     pub(super) fn account(&self, sent: u64) -> Result<Account, String> {
-        let picture = self.control()?.ask("picture")?["picture"].take();
+        let picture = self.control().and_then(|mut control| control.told("picture")).map_err(broken)?;
         let number = |place: &str| picture.pointer(place).and_then(Value::as_u64).unwrap_or(0);
         let sum = |place: &str| -> u64 {
             let all = picture.pointer(place).and_then(Value::as_object);
@@ -120,18 +119,9 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// A connection to a gateway.
-pub(super) struct Control(BufReader<UnixStream>);
-
-impl Control {
-    pub(super) fn ask(&mut self, what: &str) -> Result<Value, String> {
-        let question = format!("{{\"ask\":\"{what}\"}}\n");
-        let broken = |error: io::Error| format!("control: {error}");
-        self.0.get_mut().write_all(question.as_bytes()).map_err(broken)?;
-        let mut line = String::new();
-        self.0.read_line(&mut line).map_err(broken)?;
-        serde_json::from_str(&line).map_err(|error| format!("control: {error}"))
-    }
+/// What is wrong with a control socket.
+pub(super) fn broken(error: io::Error) -> String {
+    format!("control: {error}")
 }
 
 /// How many packets a part of a picture says were lost, by all of these names.

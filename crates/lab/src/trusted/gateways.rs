@@ -2,16 +2,14 @@
 //! split into confined ones.
 
 use super::policies::{INTERFACES, Policy};
+use crate::control_socket::ControlSocket;
 use crate::forwarding::gateways::routing;
 use crate::forwarding::net::{CableOffloads, Net, Way};
 use crate::hosted::{Daemon, START, until};
-use serde_json::Value;
 use std::fs::{self, Permissions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
 
 const FIREWALL: &str = include_str!("../../../../programs/rules/firewall.rav");
 /// Where the program names its rules.
@@ -127,7 +125,9 @@ fn ours(
     let system = |error: io::Error| error.to_string();
     fs::create_dir_all(folder).map_err(system)?;
     // Where it is split, the process that reads the files is `nobody`.
-    fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(system)?;
+    for folder in [folder.parent().unwrap_or(folder), folder] {
+        fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(system)?;
+    }
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(system);
     write(PROGRAM_FILE, &program()?)?;
     write(RULES_FILE, &policy.text)?;
@@ -143,7 +143,7 @@ fn ours(
     command.arg("serve").args(between.arguments()).arg(folder.join("gateway.toml"));
     let process = Daemon::start_with_errors(&mut command, &errors).map_err(system)?;
     until(START, "the policy takes over", || {
-        let active = active(&control).ok()?;
+        let active = ControlSocket::connect(&control).and_then(|mut control| control.told("active")).ok()?;
         (active["program"] != "boot").then_some(())
     })
     .map_err(|why| {
@@ -151,18 +151,4 @@ fn ours(
         said.lines().last().map_or(why.clone(), |line| format!("{why}: {line}"))
     })?;
     Ok(process)
-}
-
-/// Which program runs.
-fn active(control: &Path) -> io::Result<Value> {
-    let mut stream = UnixStream::connect(control)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(b"{\"ask\":\"active\"}\n")?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    let answer: Value = serde_json::from_str(&line)?;
-    match answer.get("active") {
-        Some(active) => Ok(active.clone()),
-        None => Err(io::Error::from(io::ErrorKind::InvalidData)),
-    }
 }
