@@ -8,10 +8,13 @@ pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn clippy(context: &Context) -> anyhow::Result<Outcome> {
-    execute(&mut cargo(
-        context,
-        &["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"],
-    ))
+    let lint = |what: &[&str]| {
+        let words = [&["clippy", "--locked", "--quiet"], what, &["--", "-D", "warnings"]].concat();
+        execute(&mut cargo(context, &words))
+    };
+    lint(&["--workspace", "--all-targets"])?;
+    // Alone, the core leaves files of other crates out.
+    lint(&["--package", "ravelin-core"])
 }
 
 pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {

@@ -29,7 +29,7 @@ mod nobody {
     }
 
     #[derive(Default)]
-    pub(in crate::live) struct Stopwatch;
+    pub(in crate::live) struct Stopwatch {}
 
     impl Stopwatch {
         pub(in crate::live) fn lap(&mut self, _: Stop) {}
@@ -42,7 +42,7 @@ mod nobody {
     }
 
     #[derive(Default)]
-    pub(in crate::live) struct Watches;
+    pub(in crate::live) struct Watches {}
 
     impl Watches {
         pub(in crate::live) fn is_empty(&self) -> bool {
@@ -65,7 +65,7 @@ mod nobody {
     }
 
     #[derive(Default)]
-    pub(in crate::live) struct Subscribers;
+    pub(in crate::live) struct Subscribers {}
 
     impl Subscribers {
         pub(in crate::live) fn raised(&mut self, _: &Generation, _: &Outputs) {}

@@ -25,14 +25,14 @@ pub(super) enum Sieve {
 impl Sieve {
     /// The forms that this machine has, the fastest first.
     pub(super) fn of_this_machine() -> Vec<Sieve> {
-        let mut forms = Vec::new();
         #[cfg(all(feature = "vector", target_arch = "x86_64"))]
-        {
-            forms.extend(super::lanes::present().then_some(Sieve::Avx512));
-            forms.extend(super::lanes_avx2::present().then_some(Sieve::Avx2));
-        }
-        forms.push(Sieve::Portable);
-        forms
+        let vector = [
+            super::lanes::present().then_some(Sieve::Avx512),
+            super::lanes_avx2::present().then_some(Sieve::Avx2),
+        ];
+        #[cfg(not(all(feature = "vector", target_arch = "x86_64")))]
+        let vector = [None; 0];
+        vector.into_iter().flatten().chain([Sieve::Portable]).collect()
     }
 
     /// The first of them.
