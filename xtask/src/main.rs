@@ -1,6 +1,7 @@
 //! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `redteam`, `tidy`, `trusted`,
 //! `reproduce`, `sbom`, `demo-capture` and `gpu`.
 
+mod cargo;
 mod demo_capture;
 mod dependencies;
 mod gpu;

@@ -1,5 +1,6 @@
 //! `cargo xtask redteam`: builds the programs of a gateway that is split, and runs every attack against it.
 
+use crate::cargo::cargo;
 use crate::trusted;
 use anyhow::{Context as _, bail, ensure};
 use std::path::Path;
@@ -25,7 +26,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     // The core that is attacked is the one that users have: built last, and alone.
     let words = ["build", "--release", "--locked", "--quiet"];
     let others = ["--package", "cli", "--package", "ravelin-launch", "--package", "redteam"];
-    let mut build = trusted::cargo(root, &words);
+    let mut build = cargo(root, &words);
     let status = build.args(others).env("CARGO_TARGET_DIR", &target).status().context("cargo")?;
     ensure!(status.success(), "the gateway and its attackers do not build: cargo ended with {status}");
     trusted::build(root, &target)?;

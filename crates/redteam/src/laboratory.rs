@@ -114,8 +114,8 @@ impl Laboratory {
         for name in ["ravelin", "ravelin-core", "ravelin-launch"] {
             if !programs.join(name).exists() {
                 let text = format!(
-                    "`{name}` is not beside {}: `cargo build -p cli && cargo build -p ravelin-core -p \
-                     ravelin-launch` makes it",
+                    "`{name}` is not beside {}: `cargo build -p cli -p ravelin-launch && cargo build -p \
+                     ravelin-core` makes it",
                     redteam.display()
                 );
                 return Err(io::Error::new(io::ErrorKind::NotFound, text));

@@ -3,10 +3,10 @@
 //! the same `Cargo.lock` always gives the same bytes.
 
 use super::Package;
-use anyhow::{Context as _, bail};
+use crate::cargo::{Crate, Tree};
+use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// What of `Cargo.lock` is needed.
 #[derive(Debug, Deserialize)]
@@ -23,28 +23,24 @@ struct Locked {
     checksum: Option<String>,
 }
 
-/// A crate's name and version.
-type Crate<'a> = (&'a str, &'a str);
-
-/// The bill of a tree that cargo has printed with depths before the names.
+/// The bill of what a program links.
 ///
 /// # Errors
-/// A line that is not understood, or a crate of which cargo does not tell.
-pub(super) fn bill(tree: &str, lock: &str, packages: &[Package]) -> anyhow::Result<Value> {
+/// A crate of which cargo does not tell.
+pub(super) fn bill(tree: &Tree, lock: &str, packages: &[Package]) -> anyhow::Result<Value> {
     let lock: Lock = toml::from_str(lock).context("Cargo.lock")?;
-    let (root, edges) = edges(tree)?;
-    let component = |of: &Crate<'_>| -> anyhow::Result<Value> {
-        let (name, version) = *of;
-        let is = |known: (&str, &str)| known == *of;
-        let package = packages.iter().find(|package| is((&package.name, &package.version)));
+    let Tree { root, needs } = tree;
+    let component = |of: &Crate| -> anyhow::Result<Value> {
+        let (name, version) = of;
+        let package = packages.iter().find(|package| package.name == *name && package.version == *version);
         let package = package.with_context(|| format!("cargo does not tell of {name} {version}"))?;
-        let locked = lock.package.iter().find(|locked| is((&locked.name, &locked.version)));
+        let locked = lock.package.iter().find(|locked| locked.name == *name && locked.version == *version);
         let checksum = locked.and_then(|locked| locked.checksum.as_ref());
         // What slashes mean is said in words where the standard has none.
         let license =
             package.license.as_ref().map(|license| license.replace(" / ", " OR ").replace('/', " OR "));
         let mut component = json!({
-            "type": if *of == root { "application" } else { "library" },
+            "type": if of == root { "application" } else { "library" },
             "bom-ref": reference(of),
             "name": name,
             "version": version,
@@ -59,8 +55,8 @@ pub(super) fn bill(tree: &str, lock: &str, packages: &[Package]) -> anyhow::Resu
         Ok(component)
     };
     let components: Vec<Value> =
-        edges.keys().filter(|of| **of != root).map(component).collect::<Result<_, _>>()?;
-    let dependencies: Vec<Value> = edges
+        needs.keys().filter(|of| *of != root).map(component).collect::<Result<_, _>>()?;
+    let dependencies: Vec<Value> = needs
         .iter()
         .map(|(of, needs)| {
             json!({"ref": reference(of), "dependsOn": needs.iter().map(reference).collect::<Vec<_>>()})
@@ -70,47 +66,15 @@ pub(super) fn bill(tree: &str, lock: &str, packages: &[Package]) -> anyhow::Resu
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
-        "metadata": {"component": component(&root)?},
+        "metadata": {"component": component(root)?},
         "components": components,
         "dependencies": dependencies,
     }))
 }
 
 /// The name that a crate has for others (Package URL, type `cargo`).
-fn reference(of: &Crate<'_>) -> String {
+fn reference(of: &Crate) -> String {
     format!("pkg:cargo/{}@{}", of.0, of.1)
-}
-
-/// Which crate is the program's, and which crates each one needs.
-fn edges(tree: &str) -> anyhow::Result<(Crate<'_>, BTreeMap<Crate<'_>, BTreeSet<Crate<'_>>>)> {
-    let mut edges: BTreeMap<Crate<'_>, BTreeSet<Crate<'_>>> = BTreeMap::new();
-    // The crates from the program's to the one before.
-    let mut path: Vec<Crate<'_>> = Vec::new();
-    for line in tree.lines().filter(|line| !line.is_empty() && !line.contains("(proc-macro)")) {
-        let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-        let (depth, rest) = line.split_at(digits);
-        let mut words = rest.split(' ');
-        let (Ok(depth), Some(name), Some(version)) =
-            (depth.parse::<usize>(), words.next(), words.next().and_then(|word| word.strip_prefix('v')))
-        else {
-            bail!("cargo's tree has a line that is not understood: {line}");
-        };
-        if depth > path.len() {
-            bail!("cargo's tree has a crate below none: {line}");
-        }
-        path.truncate(depth);
-        let of = (name, version);
-        if let Some(above) = path.last() {
-            edges.entry(*above).or_default().insert(of);
-        }
-        edges.entry(of).or_default();
-        path.push(of);
-    }
-    let root = tree.lines().next().and_then(|line| {
-        let mut words = line.trim_start_matches(|c: char| c.is_ascii_digit()).split(' ');
-        Some((words.next()?, words.next()?.strip_prefix('v')?))
-    });
-    Ok((root.context("cargo's tree is empty")?, edges))
 }
 
 #[cfg(test)]
@@ -138,7 +102,8 @@ mod tests {
 
     #[test]
     fn each_crate_stands_there_once_with_what_it_needs() {
-        let bill = bill(TREE, LOCK, &packages()).expect("it is understood");
+        let bill =
+            bill(&Tree::read(TREE).expect("it is a tree"), LOCK, &packages()).expect("it is understood");
         assert_eq!(bill["metadata"]["component"]["purl"], "pkg:cargo/core@0.1.0");
         let names: Vec<&str> = bill["components"]
             .as_array()
@@ -165,11 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_not_understood_is_refused() {
-        for tree in
-            ["", "core v0.1.0\n", "0core\n", "0core v0.1.0\n2one v1.2.3\n", "0core v0.1.0\n1nobody v9.0.0\n"]
-        {
-            assert!(bill(tree, LOCK, &packages()).is_err(), "{tree:?}");
-        }
+    fn a_crate_of_which_nothing_is_known_is_refused() {
+        let tree = Tree::read("0core v0.1.0\n1nobody v9.0.0\n").expect("it is a tree");
+        assert!(bill(&tree, LOCK, &packages()).is_err());
     }
 }

@@ -4,10 +4,10 @@
 mod bill;
 mod licences;
 
-use anyhow::{Context as _, ensure};
+use crate::cargo::{told, tree};
+use anyhow::Context as _;
 use serde::Deserialize;
 use std::path::Path;
-use std::process::Command;
 
 /// What cargo tells of all crates that `Cargo.lock` names.
 #[derive(Debug, Deserialize)]
@@ -46,20 +46,8 @@ pub(crate) fn print(root: &Path, arguments: &[&str]) -> anyhow::Result<bool> {
     };
     let lock = root.join("Cargo.lock");
     let lock = std::fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
-    let words = [
-        "tree",
-        "--locked",
-        "--package",
-        package,
-        "--edges",
-        "normal,no-proc-macro",
-        "--prefix",
-        "depth",
-        "--charset",
-        "ascii",
-    ];
-    let tree = String::from_utf8(told(root, &words)?)?;
-    println!("{}", serde_json::to_string_pretty(&bill::bill(&tree, &lock, &packages(root)?)?)?);
+    let bill = bill::bill(&tree(root, package)?, &lock, &packages(root)?)?;
+    println!("{}", serde_json::to_string_pretty(&bill)?);
     Ok(true)
 }
 
@@ -67,11 +55,4 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
     let told = told(root, &["metadata", "--format-version", "1", "--locked"])?;
     let metadata: Metadata = serde_json::from_slice(&told).context("what cargo tells")?;
     Ok(metadata.packages)
-}
-
-fn told(root: &Path, words: &[&str]) -> anyhow::Result<Vec<u8>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo).args(words).current_dir(root).output().context("cargo")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
-    Ok(output.stdout)
 }

@@ -237,9 +237,7 @@ fn show(command: &Command) -> String {
 
 /// `cargo` with arguments, at the root.
 fn cargo(context: &Context, arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(arguments).current_dir(&context.root);
-    command
+    crate::cargo::cargo(&context.root, arguments)
 }
 
 /// Two folders above this program: it lies in `TARGET/debug`.

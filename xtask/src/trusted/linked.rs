@@ -1,7 +1,6 @@
 //! Which crates a program links: by what cargo says of its tree, and by the symbols that it holds.
 
-use super::cargo;
-use anyhow::{Context as _, ensure};
+use crate::cargo::tree;
 use std::path::Path;
 
 /// Crates that the core does without: the beginnings of their names, each with a `-` or `_` or nothing behind
@@ -52,28 +51,12 @@ const FORBIDDEN: [&str; 34] = [
 pub(super) const MUST_SEE: [&str; 8] =
     ["captures", "cl3", "cranelift_codegen", "flate2", "gateway", "lang", "offload", "toml"];
 
-/// The crates that a program links, itself among them, sorted. Crates that run only while it is built are
-/// none of them.
+/// The crates that a program links, itself among them, sorted.
 ///
 /// # Errors
 /// Cargo cannot tell.
 pub(super) fn crates(root: &Path, package: &str) -> anyhow::Result<Vec<String>> {
-    let words =
-        ["tree", "--locked", "--package", package, "--edges", "normal,no-proc-macro", "--prefix", "none"];
-    let output = cargo(root, &words).output().context("cargo")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut lines: Vec<String> = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter(|line| !line.contains("(proc-macro)"))
-        .filter_map(|line| {
-            let mut words = line.split(' ');
-            Some(format!("{} {}", words.next()?, words.next()?))
-        })
-        .collect();
-    // Two versions of a crate are two crates.
-    lines.sort_unstable();
-    lines.dedup();
-    Ok(lines.into_iter().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect())
+    Ok(tree(root, package)?.needs.into_keys().map(|(name, _)| name).collect())
 }
 
 /// Those of these crates that the core does without.

@@ -10,10 +10,10 @@ mod reproduced;
 
 pub(crate) use reproduced::reproduce;
 
+use crate::cargo::cargo;
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The crate.
 const CORE: &str = "ravelin-core";
@@ -107,11 +107,4 @@ pub(crate) fn print(root: &Path, target: &Path, options: &[&str]) -> anyhow::Res
 fn others<'a>(crates: &'a [String], own: &[(String, count::Counted)]) -> Vec<&'a str> {
     let ours = |name: &&str| own.iter().any(|(own, _)| own == name);
     crates.iter().map(String::as_str).filter(|name| !ours(name)).collect()
-}
-
-/// A call of cargo.
-pub(crate) fn cargo(root: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(words).current_dir(root);
-    command
 }

@@ -1,7 +1,8 @@
 //! `cargo xtask reproduce`: builds the core twice from nothing, in folders of different names, and compares
 //! what comes out byte by byte. So everybody can see that a program is the one that its source makes.
 
-use super::{CORE, cargo};
+use super::CORE;
+use crate::cargo::cargo;
 use anyhow::{Context as _, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
