@@ -6,11 +6,11 @@ use super::delay::AFTER;
 use super::net::{B, FloodEnds, Net};
 use rig::{BurstSender, FrameSender, Namespace, hold};
 use serde_json::Value;
-use std::io;
+use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use std::process::{Child, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Frames that are handed over at a call.
@@ -175,9 +175,7 @@ pub fn stream_with_writes(ends: StreamEnds<'_>, bytes: u16, seconds: u64) -> Res
 /// # Errors
 /// It is not installed, or the hosts do not reach each other.
 pub fn streams(ends: StreamEnds<'_>, count: u32, seconds: u64) -> Result<f64, String> {
-    // Many of them begin one after the other.
-    let whole = seconds + u64::from(count) / 5;
-    stream(ends, &["--parallel", &count.to_string()], whole, seconds)
+    stream(ends, &["--parallel", &count.to_string()], seconds, seconds)
 }
 
 /// A stream with further arguments of iperf3, which takes so many seconds in all.
@@ -214,9 +212,16 @@ fn stream(ends: StreamEnds<'_>, more: &[&str], whole: u64, seconds: u64) -> Resu
 /// What a program said, once it has ended; it is ended where it takes too long.
 fn ended(mut child: Child, limit: Duration) -> Result<Output, String> {
     let end = Instant::now() + limit;
+    // A long report does not fit into a pipe that nobody empties.
+    let [said, errors] = [child.stdout.take().map(read_all), child.stderr.take().map(read_all)];
+    let whole = |read: Option<JoinHandle<Vec<u8>>>| {
+        read.map_or_else(Vec::new, |read| {
+            read.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    };
     loop {
         match child.try_wait() {
-            Ok(Some(_)) => return child.wait_with_output().map_err(|error| error.to_string()),
+            Ok(Some(status)) => return Ok(Output { status, stdout: whole(said), stderr: whole(errors) }),
             Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
             Ok(None) => {
                 // It may have ended by itself.
@@ -227,6 +232,16 @@ fn ended(mut child: Child, limit: Duration) -> Result<Output, String> {
             Err(error) => return Err(error.to_string()),
         }
     }
+}
+
+/// Reads all that a program says, beside it.
+fn read_all(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut read = Vec::new();
+        // What was read before it broke is the report then, and is refused where it is not whole.
+        let _ = from.read_to_end(&mut read);
+        read
+    })
 }
 
 /// The rate in a report of iperf3.
@@ -269,5 +284,26 @@ pub fn reachable(net: &Net, limit: Duration) -> Result<(), String> {
             Err(error) if Instant::now() > end => return Err(error),
             Err(_) => thread::sleep(Duration::from_millis(20)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_program_that_says_more_than_fits_into_a_pipe_ends_and_is_heard_whole() {
+        let mut command = Command::new("head");
+        command.args(["-c", "1000000", "/dev/zero"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = ended(command.spawn().expect("it starts"), Duration::from_secs(60)).expect("it ends");
+        assert!(output.status.success() && output.stdout.len() == 1_000_000);
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let mut command = Command::new("sleep");
+        let child = command.arg("600").stdout(Stdio::piped()).spawn().expect("it starts");
+        assert!(ended(child, Duration::from_millis(50)).is_err());
     }
 }

@@ -29,7 +29,7 @@ use std::path::Path;
 /// How many rules are added where their number is looked at.
 const RULES: [usize; 3] = [10, 100, 1000];
 /// How many streams at a time, where their number is looked at.
-const FLOWS: [u32; 3] = [1, 4, 16];
+const FLOWS: [u32; 3] = [1, 10, 100];
 /// With which of the nine policies.
 const OF_FLOWS: usize = 1;
 /// Those of a quick try.
