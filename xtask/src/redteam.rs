@@ -31,6 +31,15 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     ensure!(status.success(), "the gateway and its attackers do not build: cargo ended with {status}");
     trusted::build(root, &target)?;
     let mut attacks = Command::new(target.join("release/redteam"));
-    attacks.args(["run", frames]).args(json.then_some("--json")).current_dir(root);
+    let guest = target.join("debian");
+    attacks.args(["run", frames]);
+    if guest.join("boot").exists() {
+        attacks.arg("--guest").arg(guest);
+    } else {
+        eprintln!(
+            "no virtual machine is attacked from: `cargo xtask test --only packages` fetches a Linux for it"
+        );
+    }
+    attacks.args(json.then_some("--json")).current_dir(root);
     Ok(attacks.status().context("redteam")?.success())
 }

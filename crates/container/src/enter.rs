@@ -5,7 +5,7 @@ use rustix::process::{Gid, Signal, Uid};
 use rustix::thread::{self, LinkNameSpaceType};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,6 +19,8 @@ pub struct Inside {
     pub first_user: u32,
     /// Folders and files of the machine that are to be seen although what is around them is hidden.
     pub shown: Vec<PathBuf>,
+    /// What the command gets as its descriptor 3, if it is the monitor of a virtual machine.
+    pub link: Option<RawFd>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
 }
@@ -30,7 +32,11 @@ pub struct Inside {
 /// Something cannot be had; the command has not begun then.
 pub fn enter(inside: &Inside) -> Result<std::convert::Infallible, ContainerError> {
     let users = File::open(&inside.users).map_err(failed(inside.users.display().to_string()))?;
-    files::put(inside.first_user, &inside.shown)?;
+    files::put(inside.first_user, &inside.shown, inside.link.is_some())?;
+    // Where the machine has no memory left, services end before what filters packets. Root inside can take it
+    // back only where root of the machine has no right to set limits.
+    const FIRST_TO_END: &str = "/proc/self/oom_score_adj";
+    fs::write(FIRST_TO_END, "1000").map_err(failed(FIRST_TO_END))?;
     // From here on it has rights in the container alone.
     thread::move_into_link_name_space(users.as_fd(), Some(LinkNameSpaceType::User))
         .map_err(failed("entering the container's user namespace"))?;
@@ -43,7 +49,7 @@ pub fn enter(inside: &Inside) -> Result<std::convert::Infallible, ContainerError
     fs::write(FURTHER, "0").map_err(failed(FURTHER))?;
     rights::limit()?;
     sys::leave_keys().map_err(failed("leaving the keys of the machine"))?;
-    sys::keep_descriptors().map_err(failed("its descriptors"))?;
+    sys::keep_descriptors(inside.link).map_err(failed("its descriptors"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(failed("ending with the one that started it"))?;
     // Who has a terminal for its own can type into it, and whoever started the container would read that.

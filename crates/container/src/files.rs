@@ -2,7 +2,7 @@
 //! behind empty folders of the container's own.
 
 use crate::{ContainerError, failed, sys};
-use rustix::fs::{CWD, symlinkat};
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat, symlinkat};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change,
     move_mount, open_tree,
@@ -10,6 +10,7 @@ use rustix::mount::{
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 /// Folders that are empty inside, and can be written: services keep their state there, which goes with the
@@ -31,13 +32,17 @@ const SILENT: [&str; 10] = [
     "/proc/timer_list",
     "/proc/sched_debug",
 ];
+/// The device that the monitor of a virtual machine gets, where there is one.
+const KVM: &str = "/dev/kvm";
 /// Devices that do not lead out of the container.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Puts them in place of the machine's. `root` is the user outside that is root inside.
-pub(crate) fn put(root: u32, shown: &[PathBuf]) -> Result<(), ContainerError> {
+/// Puts them in place of the machine's. `root` is the user outside that is root inside; `guest` says whether
+/// a virtual machine is to run inside.
+pub(crate) fn put(root: u32, shown: &[PathBuf], guest: bool) -> Result<(), ContainerError> {
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
         .map_err(failed("mounts of its own"))?;
+    let has_kvm = Path::new(KVM).exists();
     let devices = DEVICES.map(|name| (PathBuf::from("/dev").join(name), true));
     let devices =
         devices.into_iter().map(|(path, file)| Kept::take(path, file)).collect::<Result<Vec<_>, _>>()?;
@@ -49,6 +54,9 @@ pub(crate) fn put(root: u32, shown: &[PathBuf]) -> Result<(), ContainerError> {
     device_folder.put("/dev", root)?;
     devices.iter().chain(&shown).filter(|kept| kept.path.starts_with("/dev")).try_for_each(Kept::put)?;
     terminals(root)?;
+    if guest && has_kvm {
+        virtualization(root)?;
+    }
     let own = Empty { mode: "755", size: "64m", flags: MountFlags::NOSUID | MountFlags::NODEV };
     for folder in OWN {
         let mode = if folder.ends_with("tmp") { "1777" } else { "755" };
@@ -118,6 +126,15 @@ impl Kept {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&self.tree, "", CWD, &self.path, flags).map_err(failed(self.path.display().to_string()))
     }
+}
+
+/// The device by which Linux runs virtual machines on the processor itself, of the container's root. The
+/// machine's own one is not for its user.
+fn virtualization(root: u32) -> Result<(), ContainerError> {
+    // Linux, Documentation/admin-guide/devices.txt: 10 char, 232.
+    let device = makedev(10, 232);
+    mknodat(CWD, KVM, FileType::CharacterDevice, Mode::RUSR | Mode::WUSR, device).map_err(failed(KVM))?;
+    chown(KVM, Some(root), Some(root)).map_err(failed(KVM))
 }
 
 /// Terminals of its own, and the usual names in `/dev`.

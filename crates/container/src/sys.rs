@@ -4,6 +4,7 @@
 
 use rustix::thread::UnshareFlags;
 use std::io;
+use std::os::fd::RawFd;
 
 /// Gives this thread namespaces of its own, or those that come for its children.
 pub(crate) fn leave(namespaces: UnshareFlags) -> rustix::io::Result<()> {
@@ -55,9 +56,27 @@ pub(crate) fn leave_keys() -> io::Result<()> {
     }
 }
 
-/// Keeps every descriptor but the three of standard input and outputs from a program that is executed.
-pub(crate) fn keep_descriptors() -> io::Result<()> {
+/// Keeps every descriptor but the three of standard input and outputs, and `passed` by the number 3, from a
+/// program that is executed.
+pub(crate) fn keep_descriptors(passed: Option<RawFd>) -> io::Result<()> {
+    let first_kept = if passed.is_some() { 4 } else { 3 };
     // SAFETY: takes numbers only; the descriptors stay open in this process.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let result =
+        unsafe { libc::syscall(libc::SYS_close_range, first_kept, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let Some(passed) = passed else { return Ok(()) };
+    // SAFETY: takes numbers only. What had the number 3 is used no more: nothing but the program that is
+    // executed comes behind this.
+    if unsafe { libc::dup2(passed, 3) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if passed == 3 {
+        // Nothing was copied, and a copy is what stays open.
+        // SAFETY: takes numbers only.
+        let result = unsafe { libc::fcntl(3, libc::F_SETFD, 0) };
+        return if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
+    }
+    Ok(())
 }

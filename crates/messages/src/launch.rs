@@ -87,6 +87,8 @@ pub struct SuppliedPort {
     pub interface: String,
     /// By which way packets come and leave.
     pub way: PortWay,
+    /// The router in a container whose only link it is: frames from there must be its own.
+    pub router: Option<OwnAddresses>,
     /// What to do with unfinished packets.
     pub unfinished: Unfinished,
     /// Whether packets that are meant for other stations are taken, too.
@@ -105,8 +107,6 @@ pub enum PortWay {
     },
     /// A TAP device, with a queue for each worker.
     Tap,
-    /// The same, as the only link of a container: its frames must be those of this router.
-    Vnic(OwnAddresses),
 }
 
 /// What to do with packets that hosts hand over unfinished.

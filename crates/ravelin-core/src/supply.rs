@@ -59,11 +59,7 @@ pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreEr
         if ports.len() >= MOST_PORTS {
             return Err(CoreError::Order("there are more ports than a core may have"));
         }
-        let name = port.interface.clone();
-        let router = match &port.way {
-            PortWay::Vnic(router) => Some(router.clone()),
-            PortWay::AfPacket { .. } | PortWay::Tap => None,
-        };
+        let (name, router) = (port.interface.clone(), port.router.clone());
         let number = ports.len() as u16 + 1;
         let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
             .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
@@ -99,7 +95,6 @@ pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
     let (kind, frame) = match port.way {
         PortWay::AfPacket { frame } => (PortKind::AfPacket, frame),
         PortWay::Tap => (PortKind::Tap, 0),
-        PortWay::Vnic(_) => (PortKind::Vnic, 0),
     };
     let offloads = match port.unfinished {
         Unfinished::Cut => Offloads::Cut,
@@ -111,8 +106,8 @@ pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
         kind,
         offloads,
         promiscuous: port.promiscuous,
+        keeps_tags: port.router.is_some(),
         frame,
         mode: port.mode,
-        vnic: None,
     }
 }

@@ -5,7 +5,7 @@
 //! --core PATH --ravelin PATH --file PATH --control PATH --workers N
 //! --containers FOLDER
 //! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
-//!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client]                 of a VNIC
+//!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest]       of a VNIC
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
 //! ```
@@ -118,6 +118,7 @@ impl Settings {
                     vnic(&mut ports, &|vnic| vnic.mtu = mtu)?;
                 }
                 Arg::Long("advertises") => vnic(&mut ports, &|vnic| vnic.advertises = true)?,
+                Arg::Long("guest") => vnic(&mut ports, &|vnic| vnic.guest = true)?,
                 Arg::Long("dhcp-client") => vnic(&mut ports, &|vnic| vnic.dhcp_client = true)?,
                 other => return Err(other.unexpected()),
             }

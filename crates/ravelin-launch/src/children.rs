@@ -11,7 +11,6 @@ use guard::OwnAddresses;
 use messages::Channel;
 use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE};
-use ports::live::handed_over::OpenedPort;
 use ports::live::{HandedOver, Offloads, PortKind, VnicWishes};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
@@ -84,10 +83,8 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
         // What cannot be opened is known before there is a process.
-        let lanes: Vec<_> = ports
-            .iter()
-            .map(|port| Ok(port.opened()?.lanes(settings.workers)?))
-            .collect::<Result<_, LaunchError>>()?;
+        let lanes: Vec<_> =
+            ports.iter().map(|port| port.lanes(settings.workers)).collect::<Result<_, LaunchError>>()?;
         let (mut channel, theirs) = Channel::pair()?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let start = Start { role: Role::Core, program: &settings.core, arguments: &[], descriptors };
@@ -101,8 +98,8 @@ impl Core {
             let kept = locked(store).kept().clone();
             channel.send(&LaunchMessage::Kept(kept), &[])?;
         }
-        for (described, descriptors) in lanes {
-            let message = LaunchMessage::Port(supplied(described));
+        for (port, (described, descriptors)) in ports.iter().zip(lanes) {
+            let message = LaunchMessage::Port(supplied(described, port.vnic()));
             channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         }
         channel.send(&LaunchMessage::Start, &[])?;
@@ -189,9 +186,9 @@ impl Core {
     ///
     /// # Errors
     /// They cannot be opened, or the core is gone.
-    pub(crate) fn renew(&mut self, number: u16, port: &OpenedPort, workers: u16) -> Result<(), LaunchError> {
+    pub(crate) fn renew(&mut self, number: u16, port: &Port<'_>, workers: u16) -> Result<(), LaunchError> {
         let (described, descriptors) = port.lanes(workers)?;
-        let message = LaunchMessage::Renewed { number, port: supplied(described) };
+        let message = LaunchMessage::Renewed { number, port: supplied(described, port.vnic()) };
         Ok(self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?)
     }
 }
@@ -270,13 +267,13 @@ fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
 }
 
 /// The port as a message describes it.
-fn supplied(port: HandedOver) -> SuppliedPort {
+fn supplied(port: HandedOver, vnic: Option<&VnicWishes>) -> SuppliedPort {
     SuppliedPort {
-        way: match (port.kind, port.vnic) {
-            (PortKind::Vnic, Some(vnic)) => PortWay::Vnic(router(vnic)),
-            (PortKind::Tap, _) => PortWay::Tap,
+        way: match port.kind {
+            PortKind::Tap => PortWay::Tap,
             _ => PortWay::AfPacket { frame: port.frame },
         },
+        router: vnic.map(router),
         unfinished: match port.offloads {
             Offloads::Cut => Unfinished::Cut,
             Offloads::Whole => Unfinished::Whole,
@@ -289,15 +286,15 @@ fn supplied(port: HandedOver) -> SuppliedPort {
 }
 
 /// The router in a container, as a message describes it.
-fn router(vnic: VnicWishes) -> OwnAddresses {
+fn router(vnic: &VnicWishes) -> OwnAddresses {
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
-    for (address, _) in vnic.addresses {
+    for &(address, _) in &vnic.addresses {
         match address {
             IpAddr::V4(address) => ipv4.push(address),
             IpAddr::V6(address) => ipv6.push(address),
         }
     }
-    let VnicWishes { ethernet, mtu, advertises, dhcp_client, .. } = vnic;
+    let &VnicWishes { ethernet, mtu, advertises, dhcp_client, .. } = vnic;
     OwnAddresses { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client }
 }
 

@@ -23,10 +23,11 @@ use confinement::{ProcessEnd, Role, SeparateError};
 use container::{ContainerError, Holder};
 use messages::listening::{Listening, listen};
 use ports::live::handed_over::OpenedPort;
-use ports::live::{AttachError, WantedPort};
+use ports::live::{AttachError, HandedOver, VnicWishes, WantedPort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
@@ -118,9 +119,19 @@ impl<'a> Port<'a> {
         Ok(Port { wanted, opened, container, handed_over: true })
     }
 
-    /// Its port, if its interface is there.
-    pub(crate) fn opened(&self) -> Result<&OpenedPort, LaunchError> {
-        self.opened.as_ref().ok_or_else(|| LaunchError::Away(self.wanted.interface.clone()))
+    /// New descriptors of it to hand over, with what has to be known of them.
+    ///
+    /// # Errors
+    /// Its interface is away, or they cannot be opened.
+    pub(crate) fn lanes(&self, workers: u16) -> Result<(HandedOver, Vec<OwnedFd>), LaunchError> {
+        let away = || LaunchError::Away(self.wanted.interface.clone());
+        let opened = self.opened.as_ref().ok_or_else(away)?;
+        in_its_network(self.container.as_ref(), || opened.lanes(workers))
+    }
+
+    /// What was wanted of it, if it is the link of a container.
+    pub(crate) fn vnic(&self) -> Option<&VnicWishes> {
+        self.wanted.vnic.as_ref()
     }
 }
 
@@ -362,8 +373,8 @@ impl Supervisor<'_> {
                 // Whatever is in the way now, it may be gone the next time.
                 port.opened = open_port(port.wanted, port.container.as_ref(), settings.workers).ok();
             }
-            if let (Some(opened), Some(core), false) = (&port.opened, core.as_mut(), port.handed_over)
-                && core.renew(number, opened, settings.workers).is_ok()
+            if let (Some(_), Some(core), false) = (&port.opened, core.as_mut(), port.handed_over)
+                && core.renew(number, port, settings.workers).is_ok()
             {
                 port.handed_over = true;
                 say(&format!("ravelin-launch: port {number}: {name} is there again"));
@@ -378,10 +389,18 @@ fn open_port(
     container: Option<&Holder>,
     workers: u16,
 ) -> Result<OpenedPort, LaunchError> {
-    let open = || OpenedPort::open(wanted, workers);
+    in_its_network(container, || OpenedPort::open(wanted, workers))
+}
+
+/// Does something with a port where its interface is: in the network of its container, or in that of this
+/// process.
+fn in_its_network<T: Send>(
+    container: Option<&Holder>,
+    work: impl FnOnce() -> Result<T, AttachError> + Send,
+) -> Result<T, LaunchError> {
     Ok(match container {
-        Some(container) => container.namespaces.inside(open)??,
-        None => open()?,
+        Some(container) => container.namespaces.inside(work)??,
+        None => work()?,
     })
 }
 

@@ -1,13 +1,11 @@
-//! The attacks that are no frames: what root of the container tries with the machine around it. Each is a
-//! script of the shell that succeeds if it could.
+//! The attacks that are no frames of ours: what root tries with the machine around it, or with the link. Each
+//! is a script of the shell that succeeds if it could.
 
-/// Something that must not be possible inside.
+/// Something that must not be possible in a container.
 #[derive(Clone, Copy, Debug)]
 pub struct MachineAction {
     /// Its name.
     pub name: &'static str,
-    /// The tier that it attacks.
-    pub tier: &'static str,
     /// The script; `CORE` is the number of the core's process outside, `CONTROL` the control socket,
     /// `CONTAINERS` the folder of the namespaces.
     pub script: &'static str,
@@ -19,7 +17,7 @@ macro_rules! actions {
     ($($name:literal, $harmless:literal: $script:literal,)*) => {
         /// All of them.
         pub const ACTIONS: &[MachineAction] = &[
-            $(MachineAction { name: $name, tier: "T1", script: $script, harmless: $harmless },)*
+            $(MachineAction { name: $name, script: $script, harmless: $harmless },)*
         ];
     };
 }
@@ -55,3 +53,26 @@ actions! {
     // Session 0 is one outside of the container, with its terminal.
     "stay_in_the_session", false: "test \"$(cut -d' ' -f6 /proc/1/stat)\" = 0",
 }
+
+/// What root of a virtual machine tries with its link, by Linux's own means; each of them succeeds if the LAN
+/// host, or the WAN host, answers to what must not come to it.
+pub const GUEST_ACTIONS: &[(&str, &str)] = &[
+    ("reach_beyond_the_policy", "ping -c 1 -W 1 10.1.1.2"),
+    (
+        "answer_as_another_station",
+        "ip link set eth0 down; ip link set eth0 address 02:00:00:00:00:02; \
+      ip link set eth0 up; ping -c 1 -W 1 10.1.1.1; a=$?; ip link set eth0 down; \
+      ip link set eth0 address 02:00:00:00:00:63; ip link set eth0 up; exit $a",
+    ),
+    (
+        "answer_as_another_host",
+        "ip address add 10.1.1.2/32 dev eth0; ping -c 1 -W 1 -I 10.1.1.2 10.1.1.1; a=$?; \
+      ip address del 10.1.1.2/32 dev eth0; exit $a",
+    ),
+    (
+        "advertise_another_router",
+        "ip address add 10.1.1.1/32 dev eth0; arping -c 2 -U -I eth0 10.1.1.1; \
+      ip address del 10.1.1.1/32 dev eth0; exit 1",
+    ),
+    ("see_what_hosts_say", "timeout 3 redteam listen eth0"),
+];

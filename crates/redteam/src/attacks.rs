@@ -22,8 +22,6 @@ pub struct Attempt {
 pub struct Attack {
     /// Its name.
     pub name: &'static str,
-    /// The tier that it attacks.
-    pub tier: &'static str,
     /// Makes the next frame.
     pub next: fn(&Scene, &mut RandomNumbers) -> Attempt,
 }
@@ -81,7 +79,7 @@ macro_rules! attacks {
     ($($name:literal: |$scene:ident, $random:ident| $next:expr,)*) => {
         /// All of them.
         pub const ATTACKS: &[Attack] = &[
-            $(Attack { name: $name, tier: "T1", next: |$scene, $random| { let _ = &$random; $next } },)*
+            $(Attack { name: $name, next: |$scene, $random| { let _ = &$random; $next } },)*
         ];
     };
 }

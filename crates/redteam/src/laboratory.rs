@@ -1,10 +1,11 @@
-//! A gateway between two hosts with a container of the router's services, all in namespaces; runs attacks
-//! from inside, and judges what comes to the hosts.
+//! A gateway between two hosts with a container of the router's services, or with a virtual machine in it,
+//! all in namespaces; runs attacks from inside, and judges what comes to the hosts.
 
-use crate::actions::{ACTIONS, MachineAction};
+use crate::actions::{ACTIONS, GUEST_ACTIONS, MachineAction};
 use crate::attacks::{ATTACKS, Attack, MARKER};
 use crate::frames::{Scene, ethernet, udp4};
 use crate::tap::Tap;
+use crate::virtual_machine::{GuestSystem, VirtualMachine};
 use rig::Namespace;
 use serde::Serialize;
 use std::fs;
@@ -99,17 +100,19 @@ pub struct Laboratory {
     programs: PathBuf,
     sender: PathBuf,
     folder: tempfile::TempDir,
+    machine: Option<VirtualMachine>,
     launch: Child,
     told: Receiver<String>,
     ends: u64,
 }
 
 impl Laboratory {
-    /// Starts it with the programs that are beside `redteam`, which is this program.
+    /// Starts it with the programs that are beside `redteam`, which is this program; with a virtual machine
+    /// in the container if there is a system for it.
     ///
     /// # Errors
     /// Namespaces cannot be made, or a program is missing.
-    pub fn start(redteam: &Path) -> io::Result<Laboratory> {
+    pub fn start(redteam: &Path, guest: Option<&GuestSystem>) -> io::Result<Laboratory> {
         let programs = redteam.parent().map(Path::to_owned).unwrap_or_default();
         for name in ["ravelin", "ravelin-core", "ravelin-launch"] {
             if !programs.join(name).exists() {
@@ -149,7 +152,9 @@ impl Laboratory {
             "program = \"filter.rav\"\ncontrol = \"{folder}/control.sock\"\ncontainers = \"{folder}/containers\"\n\
              [[port]]\ninterface = \"to-lan\"\n[[port]]\ninterface = \"to-wan\"\n\
              [[port]]\ninterface = \"services\"\nkind = \"vnic\"\n\
-             vnic = {{ ethernet = \"02:00:00:00:00:63\", addresses = [\"10.1.1.99/24\", \"fd00:1::99/64\"] }}\n",
+             vnic = {{ ethernet = \"02:00:00:00:00:63\", addresses = [\"10.1.1.99/24\", \"fd00:1::99/64\"], \
+             guest = {} }}\n",
+            guest.is_some(),
             folder = folder.path().display()
         );
         fs::write(folder.path().join("gateway.toml"), text)?;
@@ -164,12 +169,64 @@ impl Laboratory {
         });
         let taps = [lan.inside(|| Tap::new("eth"))?, wan.inside(|| Tap::new("eth"))?];
         let sender = redteam.to_owned();
-        let laboratory =
-            Laboratory { gateway, lan, wan, scene, taps, programs, sender, folder, launch, told, ends: 0 };
+        let (machine, ends) = (None, 0);
+        let mut laboratory = Laboratory {
+            gateway,
+            lan,
+            wan,
+            scene,
+            taps,
+            programs,
+            sender,
+            folder,
+            machine,
+            launch,
+            told,
+            ends,
+        };
         laboratory.hears("core: program 2 runs")?;
-        // As an attacker does, so that Linux inside refuses fewer frames.
-        laboratory.contain(&["ip", "link", "set", "services", "mtu", "9000"]).status()?;
+        match guest {
+            Some(guest) => laboratory.start_machine(guest)?,
+            // As an attacker does, so that Linux inside refuses fewer frames.
+            None => {
+                laboratory.contain(&["ip", "link", "set", "services", "mtu", "9000"]).status()?;
+            }
+        }
         Ok(laboratory)
+    }
+
+    /// Starts a virtual machine in the container, in place of one that may be there.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_machine(&mut self, guest: &GuestSystem) -> io::Result<()> {
+        self.machine = None;
+        let contain = |shown: &[&Path], command: &[&str]| {
+            let mut contain = Command::new(self.programs.join("ravelin"));
+            contain.arg("contain").arg("--containers").arg(self.containers()).arg("--guest");
+            for path in shown {
+                contain.arg("--show").arg(path);
+            }
+            contain.arg("--").args(command);
+            contain
+        };
+        let addresses = "10.1.1.99/24 fd00:1::99/64";
+        self.machine =
+            Some(VirtualMachine::start(guest, &self.sender, addresses, self.folder.path(), contain)?);
+        Ok(())
+    }
+
+    /// The virtual machine.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn machine(&mut self) -> io::Result<&mut VirtualMachine> {
+        self.machine.as_mut().ok_or_else(|| io::Error::other("it was started without a virtual machine"))
+    }
+
+    /// The tier that is attacked.
+    fn tier(&self) -> String {
+        if self.machine.is_some() { "T2" } else { "T1" }.to_owned()
     }
 
     /// Waits until the gateway tells a line with these words.
@@ -259,25 +316,43 @@ impl Laboratory {
         self.forget()?;
         self.ends += 1;
         let (count, seed) = (frames.to_string(), self.ends.to_string());
-        let sender = self.sender.display().to_string();
-        let mut child = self
-            .contain(&[&sender, "send", "services", attack.name, &count, &seed])
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut violations = 0;
-        while child.try_wait()?.is_none() {
-            violations += self.judge(None)?.0;
-            thread::sleep(Duration::from_millis(1));
-        }
-        let output = child.wait_with_output()?;
-        let sent: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)?;
+        let words = ["send", self.link(), attack.name, &count, &seed];
+        let (said, mut violations, _) = self.inside(&words, None)?;
+        let sent: u64 = said.trim().parse().map_err(|_| io::Error::other(said))?;
         violations += self.settle()?;
-        Ok(AttackResult {
-            name: attack.name.to_owned(),
-            tier: attack.tier.to_owned(),
-            frames: sent,
-            violations,
-        })
+        Ok(AttackResult { name: attack.name.to_owned(), tier: self.tier(), frames: sent, violations })
+    }
+
+    /// The name of the link inside.
+    fn link(&self) -> &'static str {
+        if self.machine.is_some() { "eth0" } else { "services" }
+    }
+
+    /// Runs `redteam` inside with these words and judges what comes meanwhile; says what it prints, how many
+    /// violations there were, and whether a datagram with this end came.
+    fn inside(&mut self, words: &[&str], end: Option<&[u8]>) -> io::Result<(String, u64, bool)> {
+        let (mut violations, mut seen) = (0, false);
+        let mut look = |laboratory: &mut Laboratory| -> io::Result<()> {
+            let (found, ended) = laboratory.judge(end)?;
+            violations += found;
+            seen |= ended;
+            Ok(())
+        };
+        let said = if let Some(mut machine) = self.machine.take() {
+            let command = format!("redteam {}", words.join(" "));
+            let ended = machine.run(&command, || look(self));
+            self.machine = Some(machine);
+            ended?.said
+        } else {
+            let sender = self.sender.display().to_string();
+            let mut child = self.contain(&[&[&*sender], words].concat()).stdout(Stdio::piped()).spawn()?;
+            while child.try_wait()?.is_none() {
+                look(self)?;
+                thread::sleep(Duration::from_millis(1));
+            }
+            String::from_utf8_lossy(&child.wait_with_output()?.stdout).into_owned()
+        };
+        Ok((said, violations, seen))
     }
 
     /// Waits until a right datagram arrives that leaves the container after everything before, and judges
@@ -286,15 +361,17 @@ impl Laboratory {
         let (own, lan) = (self.scene.own(), self.scene.lan);
         let end = [END, self.ends.to_string().as_bytes()].concat();
         let frame = ethernet(lan.ethernet, own.ethernet, 0x0800, &udp4(own.ipv4, lan.ipv4, (53, 4001), &end));
-        let namespaces =
-            container::Namespaces::open(&self.containers(), "services").map_err(io::Error::other)?;
-        let sent = namespaces.inside(|| crate::send::one("services", &frame)).map_err(io::Error::other)?;
-        sent?;
-        let (limit, mut violations) = (Instant::now() + LIMIT, 0);
+        let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (said, mut violations, mut seen) = self.inside(&["frame", self.link(), &digits], Some(&end))?;
+        if !said.trim().is_empty() {
+            return Err(io::Error::other(said));
+        }
+        let limit = Instant::now() + LIMIT;
         loop {
             let (found, ended) = self.judge(Some(&end))?;
             violations += found;
-            if ended {
+            seen |= ended;
+            if seen {
                 let lost = self.taps[0].lost()? + self.taps[1].lost()?;
                 return Ok(violations + self.judge(None)?.0 + lost);
             }
@@ -349,31 +426,66 @@ impl Laboratory {
         ))
     }
 
+    /// Tries something with the link of the virtual machine, and says whether it succeeded, and how many
+    /// violations were seen.
+    ///
+    /// # Errors
+    /// There is no machine, or the gateway passes nothing any more.
+    pub fn act_in_machine(&mut self, script: &str) -> io::Result<(bool, u64)> {
+        self.forget()?;
+        self.ends += 1;
+        let mut machine = self.machine.take().ok_or(io::ErrorKind::NotFound)?;
+        let mut violations = 0;
+        let ended = machine.run(script, || self.judge(None).map(|(found, _)| violations += found));
+        self.machine = Some(machine);
+        Ok((ended?.status == 0, violations + self.settle()?))
+    }
+
     /// Runs every attack by frames with so many, and every action.
     ///
     /// # Errors
     /// One cannot be run.
-    pub fn report(&mut self, frames: u64) -> io::Result<AttackReport> {
+    pub fn report(&mut self, frames: u64) -> io::Result<Vec<AttackResult>> {
         let core = self.core()?;
         let mut attacks = Vec::new();
         for attack in ATTACKS {
             let result = self.attack(attack, frames)?;
-            eprintln!("{}: {} frames, {} violations", result.name, result.frames, result.violations);
+            eprintln!(
+                "{} {}: {} frames, {} violations",
+                result.tier, result.name, result.frames, result.violations
+            );
             attacks.push(result);
+        }
+        let mut add = |name: &str, tier: String, violations: u64| {
+            attacks.push(AttackResult { name: name.to_owned(), tier, frames: 0, violations });
+        };
+        if self.machine.is_some() {
+            for (name, script) in GUEST_ACTIONS {
+                let (done, violations) = self.act_in_machine(script)?;
+                add(name, self.tier(), violations + u64::from(done || self.core()? != core));
+            }
+            return Ok(attacks);
         }
         for action in ACTIONS {
             let done = self.act(action)?.status.success() || self.core()? != core;
-            let (name, tier) = (action.name.to_owned(), action.tier.to_owned());
-            attacks.push(AttackResult { name, tier, frames: 0, violations: done.into() });
+            add(action.name, self.tier(), done.into());
         }
+        Ok(attacks)
+    }
+}
+
+impl AttackReport {
+    /// All of these together.
+    pub fn of(attacks: Vec<AttackResult>) -> AttackReport {
         let sum = |of: fn(&AttackResult) -> u64| attacks.iter().map(of).sum();
         let (frames, violations) = (sum(|attack| attack.frames), sum(|attack| attack.violations));
-        Ok(AttackReport { attacks, frames, violations })
+        AttackReport { attacks, frames, violations }
     }
 }
 
 impl Drop for Laboratory {
     fn drop(&mut self) {
+        self.machine = None;
         // It ends well by a signal, and then lets go of its namespaces.
         if let Some(launch) = rustix::process::Pid::from_raw(self.launch.id() as i32) {
             let _ = rustix::process::kill_process(launch, rustix::process::Signal::TERM);

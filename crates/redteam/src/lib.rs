@@ -1,5 +1,5 @@
-//! Attacks on a gateway by whoever is root in the container of its router's services, and the judge of what
-//! came of them.
+//! Attacks on a gateway by whoever is root in the container of its router's services, or in a virtual machine
+//! there, and the judge of what came of them.
 //!
 //! ```text
 //! LAN host ─┬─ gateway ─┬─ WAN host           taps at both hosts: Tap, judged by RouterAddresses::violation
@@ -19,13 +19,17 @@ mod laboratory;
 mod send;
 #[cfg(target_os = "linux")]
 mod tap;
+#[cfg(target_os = "linux")]
+mod virtual_machine;
 
-pub use actions::{ACTIONS, MachineAction};
+pub use actions::{ACTIONS, GUEST_ACTIONS, MachineAction};
 pub use attacks::{ATTACKS, Attack, Attempt, MARKER};
 pub use evaluator::RouterAddresses;
 #[cfg(target_os = "linux")]
 pub use laboratory::{AttackReport, AttackResult, Laboratory};
 #[cfg(target_os = "linux")]
-pub use send::send;
+pub use send::{one, send};
 #[cfg(target_os = "linux")]
 pub use tap::Tap;
+#[cfg(target_os = "linux")]
+pub use virtual_machine::{CommandEnd, GuestSystem, VirtualMachine};

@@ -4,7 +4,10 @@
 //! ```text
 //! redteam send INTERFACE ATTACK FRAMES SEED      inside: says how many frames were taken
 //! redteam serve PORT                             inside: a server of TCP that sends back what it gets
-//! redteam run FRAMES [--json]                    outside, as root: every attack with so many frames
+//! redteam frame INTERFACE DIGITS                 inside: sends this frame
+//! redteam listen INTERFACE                       inside: ends well once a frame comes that is for somebody else
+//! redteam run FRAMES [--guest FOLDER] [--json]   outside, as root: every attack with so many frames, and with a
+//!                                                fiftieth of them from a virtual machine with the Linux in FOLDER
 //! ```
 
 #![forbid(unsafe_code)]
@@ -18,9 +21,10 @@ fn main() -> ExitCode {
     let done = match arguments[..] {
         ["send", interface, attack, frames, seed] => sent(interface, attack, frames, seed),
         ["serve", port] => serve(port),
-        ["run", frames] => run(frames, false),
-        ["run", frames, "--json"] => run(frames, true),
-        _ => Err("`redteam run FRAMES [--json]` runs every attack with so many frames".into()),
+        ["frame", interface, digits] => frame(interface, digits),
+        ["listen", interface] => listen(interface),
+        ["run", frames, ref options @ ..] => run(frames, options),
+        _ => Err("`redteam run FRAMES` runs every attack with so many frames".into()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -60,11 +64,52 @@ fn serve(port: &str) -> Done {
 }
 
 #[cfg(target_os = "linux")]
-fn run(frames: &str, json: bool) -> Done {
+fn frame(interface: &str, digits: &str) -> Done {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let frame: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+    redteam::one(interface, &frame.ok_or("the digits of a frame")?)?;
+    Ok(true)
+}
+
+/// Ends when a frame comes that is neither for this router nor for a group.
+#[cfg(target_os = "linux")]
+fn listen(interface: &str) -> Done {
+    let own = redteam::frames::Scene::usual().own().ethernet;
+    let mut tap = redteam::Tap::new(interface)?;
+    loop {
+        match tap.take()? {
+            Some(frame) if frame.first().is_some_and(|first| first & 1 == 0) && !frame.starts_with(&own) => {
+                return Ok(true);
+            }
+            Some(_) => {}
+            None => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Of a virtual machine, which is emulated, so many times fewer frames come than of a container.
+#[cfg(target_os = "linux")]
+const FEWER_OF_MACHINES: u64 = 50;
+
+#[cfg(target_os = "linux")]
+fn run(frames: &str, options: &[&str]) -> Done {
+    use redteam::{AttackReport, GuestSystem, Laboratory};
     let frames: u64 = frames.parse()?;
+    let (guest, json) = match *options {
+        [] => (None, false),
+        ["--json"] => (None, true),
+        ["--guest", folder] => (Some(folder), false),
+        ["--guest", folder, "--json"] => (Some(folder), true),
+        _ => return Err("behind the number of frames come `--guest FOLDER` and `--json`".into()),
+    };
+    let guest = guest.map(|folder| GuestSystem::below(folder.as_ref())).transpose()?;
     let own = std::env::current_exe()?;
-    let mut laboratory = redteam::Laboratory::start(&own)?;
-    let report = laboratory.report(frames)?;
+    let mut attacks = Laboratory::start(&own, None)?.report(frames)?;
+    if let Some(guest) = guest {
+        let frames = frames.div_ceil(FEWER_OF_MACHINES);
+        attacks.extend(Laboratory::start(&own, Some(&guest))?.report(frames)?);
+    }
+    let report = AttackReport::of(attacks);
     if json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

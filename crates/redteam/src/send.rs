@@ -74,7 +74,7 @@ fn hand_over(socket: &OwnedFd, mut attempts: &[Attempt], most: u32) -> io::Resul
 ///
 /// # Errors
 /// Linux does not take it.
-pub(crate) fn one(interface: &str, frame: &[u8]) -> io::Result<()> {
+pub fn one(interface: &str, frame: &[u8]) -> io::Result<()> {
     let socket = sys::packet_socket()?;
     sys::bind_packet(&socket, sys::interface_index(interface)?, 0)?;
     sys::send_frames(&socket, std::iter::once(Outgoing { header: &[], frame })).map(drop)

@@ -17,7 +17,7 @@ const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
 
 /// `None` where that is not allowed here.
 fn laboratory(test: &str) -> Option<Laboratory> {
-    match Laboratory::start(Path::new(REDTEAM)) {
+    match Laboratory::start(Path::new(REDTEAM), None) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
             eprintln!("{test}: not run, since namespaces cannot be made here");
@@ -67,13 +67,15 @@ fn root_in_a_container_has_no_way_to_the_machine() {
         assert!(!output.status.success(), "{}: {output:?}", action.name);
         assert_eq!(laboratory.core().expect("it runs"), core, "{}", action.name);
     }
-    let inside = laboratory.contain(&["sh", "-c", "id -u; cat /proc/self/uid_map"]);
+    let inside = laboratory.contain(&["sh", "-c", "id -u; cat /proc/self/uid_map /proc/self/oom_score_adj"]);
     let output = { inside }.output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
     let mut lines = said.lines();
     assert_eq!(lines.next(), Some("0"), "{said}");
     let map: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
     assert_eq!(map, ["0", "1879048192", "65536"]);
+    // Linux ends it first where memory ends (proc_pid_oom_score_adj(5)).
+    assert_eq!(lines.next(), Some("1000"));
 }
 
 #[test]

@@ -63,6 +63,8 @@ const INSTALLED: &[Package] = &[
     package("ocl-icd-libopencl1", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"),
     package("pocl-opencl-icd", "/etc/OpenCL/vendors/pocl.icd"),
     package("oclgrind", "/usr/lib/oclgrind/liboclgrind-rt-icd.so"),
+    package("qemu-system-x86", "qemu-system-x86_64"),
+    package("busybox-static", "/bin/busybox"),
     package("clang", "clang"),
     package("g++", "c++"),
 ];
@@ -84,6 +86,10 @@ const UNPACKED: &[Package] = &[
     package("ngtcp2-server", "gtlsserver"),
 ];
 
+/// The package without a version, and without files, that leads to the Linux of virtual machines. That is
+/// unpacked too: installed, it would be what this machine starts from.
+const GUEST_KERNEL: &str = "linux-image-cloud-amd64";
+
 /// Where the programs of unpacked packages lie.
 const PROGRAMS: &[&str] = &["usr/sbin", "usr/lib/frr"];
 
@@ -91,7 +97,10 @@ const PROGRAMS: &[&str] = &["usr/sbin", "usr/lib/frr"];
 /// first.
 pub(super) fn install(context: &Context) -> anyhow::Result<Outcome> {
     let missing = missing(INSTALLED);
-    let servers = missing_servers(context);
+    let mut servers = missing_servers(context);
+    if !has_guest_kernel(context) {
+        servers.push(GUEST_KERNEL);
+    }
     if missing.is_empty() && servers.is_empty() {
         return Ok(Outcome::Passed);
     }
@@ -116,6 +125,10 @@ pub(super) fn install(context: &Context) -> anyhow::Result<Outcome> {
         let fixed = ["install", "-y", "--no-install-recommends"];
         let mut install = Command::new("apt-get");
         execute(install.args(fixed).args(missing).env("DEBIAN_FRONTEND", "noninteractive"))?;
+    }
+    if servers.last() == Some(&GUEST_KERNEL) {
+        servers.pop();
+        unpack(&folder(context), &[&guest_kernel()?])?;
     }
     unpack(&folder(context), &servers)?;
     let new: Vec<PathBuf> = enabled_services().difference(&before).cloned().collect();
@@ -144,6 +157,22 @@ fn missing_servers(context: &Context) -> Vec<&'static str> {
     let there = |file: &str| PROGRAMS.iter().any(|programs| unpacked.join(programs).join(file).is_file());
     let needed = UNPACKED.iter().filter(|package| !on_path(package.file) && !there(package.file));
     needed.map(|package| package.name).collect()
+}
+
+fn has_guest_kernel(context: &Context) -> bool {
+    let names = entries(&folder(context).join("boot"));
+    names
+        .iter()
+        .any(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")))
+}
+
+/// The package that [`GUEST_KERNEL`] leads to.
+fn guest_kernel() -> anyhow::Result<String> {
+    let asked = ["depends", "--important", GUEST_KERNEL];
+    let output = Command::new("apt-cache").args(asked).output().context("apt-cache")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let name = said.lines().find_map(|line| line.trim().strip_prefix("Depends: "));
+    name.map(str::to_owned).with_context(|| format!("{GUEST_KERNEL} leads to no package: {said}"))
 }
 
 fn agreed() -> anyhow::Result<bool> {

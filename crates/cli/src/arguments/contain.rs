@@ -10,6 +10,9 @@ use std::path::PathBuf;
   sudo ravelin contain -- sh
   sudo ravelin contain --show /srv/tftp -- dnsmasq --keep-in-foreground
   sudo ravelin contain --vnic services -- ip address
+  sudo ravelin contain --guest --show /srv/router -- qemu-system-x86_64 -nodefaults -display none -serial stdio \\
+      -drive file=/srv/router/disk.img,snapshot=on -netdev tap,id=link,fd=3 \\
+      -device virtio-net-pci,netdev=link,mac=02:00:00:00:01:01
 
 Inside, the VNIC is the only link, files of the machine cannot be written, and what is private is hidden. The command is process 1: \
 the container ends with it.")]
@@ -20,6 +23,10 @@ pub(crate) struct ContainArguments {
     /// The folder that keeps the namespaces, as `containers` in the gateway's file says
     #[arg(long, default_value = gateway::config::CONTAINERS, value_name = "FOLDER")]
     pub(crate) containers: PathBuf,
+    /// The command is the monitor of a virtual machine: it gets the link of a VNIC with `guest = true` as its
+    /// descriptor 3, a TAP device's queue with virtio-net headers
+    #[arg(long)]
+    pub(crate) guest: bool,
     /// A file or folder of the machine to show inside, although it is hidden otherwise; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) show: Vec<PathBuf>,
@@ -35,6 +42,9 @@ pub(crate) struct EnterArguments {
     pub(crate) users: PathBuf,
     /// The user outside that is root inside
     pub(crate) first_user: u32,
+    /// The descriptor that the command gets as number 3
+    #[arg(long)]
+    pub(crate) link: Option<i32>,
     /// What is to be shown
     #[arg(long)]
     pub(crate) show: Vec<PathBuf>,

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 #[cfg(target_os = "linux")]
 pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
     use container::{ContainerError, Namespaces};
+    use ports::live::guest_end;
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::process::ExitStatusExt;
@@ -44,18 +45,26 @@ pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
     }
     inside.push(OsStr::new("--"));
     inside.extend(arguments.command.iter().map(|word| word.as_os_str()));
-    let status = container::start(&namespaces, &inside).map_err(finding)?;
+    let link =
+        arguments.guest.then(|| namespaces.inside(|| guest_end(&name)).map_err(finding)).transpose()?;
+    let link = link.transpose().map_err(|error| {
+        Failure::Finding(format!(
+            "the link {name}: {error}: a monitor needs a VNIC with `guest = true`, and one at a time has it"
+        ))
+    })?;
+    let status = container::start(&namespaces, link, &inside).map_err(finding)?;
     std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()))
 }
 
 /// Becomes the command.
 #[cfg(target_os = "linux")]
 pub(crate) fn enter(arguments: &EnterArguments) -> Result<(), Failure> {
-    let EnterArguments { users, first_user, show, command } = arguments;
+    let EnterArguments { users, first_user, link, show, command } = arguments;
     let inside = container::Inside {
         users: users.clone(),
         first_user: *first_user,
         shown: show.clone(),
+        link: *link,
         command: command.clone(),
     };
     match container::enter(&inside) {

@@ -104,15 +104,13 @@ fn report(layers: &[(Layer, Result<(), String>)], offered: &Offered) -> TrustRep
         missing.push("it is a design note: nothing of Ravelin uses it yet".to_owned());
         missing
     };
-    const NOT_BUILT: &str = "this says what the machine offers; Ravelin itself does not do it yet";
     let emulated = offered.kvm.is_err().then_some(
         "without /dev/kvm the machine is emulated: it works, and is far slower than the processor itself",
     );
-    let virtual_machine = [NOT_BUILT].into_iter().chain(emulated).collect();
     let needs: [(_, _, Vec<String>, Vec<&str>); 5] = [
         ("T0", "split into confined processes", lacking.collect(), Vec::new()),
         ("T1", "services in a container", of(&offered.tun), Vec::new()),
-        ("T2", "a router OS in a virtual machine", of(&offered.qemu), virtual_machine),
+        ("T2", "a router OS in a virtual machine", of(&offered.qemu), emulated.into_iter().collect()),
         ("T3", "policies bound to a TPM", designed(of(&offered.tpm)), Vec::new()),
         ("T4", "a confidential virtual machine", designed(Vec::new()), Vec::new()),
     ];
@@ -217,7 +215,6 @@ T0 split into confined processes     reached
 T1 services in a container           reached
 T2 a router OS in a virtual machine  not reached
    `qemu-system-x86_64` is not on the PATH
-   this says what the machine offers; Ravelin itself does not do it yet
    without /dev/kvm the machine is emulated: it works, and is far slower than the processor itself
 T3 policies bound to a TPM           not reached
    it is a design note: nothing of Ravelin uses it yet

@@ -158,6 +158,9 @@ fn add_router(launch: &mut Command, vnic: &VnicWishes) {
     if vnic.dhcp_client {
         launch.arg("--dhcp-client");
     }
+    if vnic.guest {
+        launch.arg("--guest");
+    }
 }
 
 /// Makes the program of a gateway's file, and gives it to the core by standard input; confined, but for the

@@ -12,6 +12,7 @@
 //! mtu = 1500                         # the longest packet that comes from there; this is the default
 //! advertises = false                 # whether the router sends router advertisements; this is the default
 //! dhcp_client = false                # whether it asks for an address by DHCP; this is the default
+//! guest = false                      # whether it is a virtual machine in the container; this is the default
 //! ```
 
 use messages::limits::MOST_ADDRESSES;
@@ -38,6 +39,8 @@ pub(super) struct FileVnic {
     advertises: bool,
     #[serde(default)]
     dhcp_client: bool,
+    #[serde(default)]
+    guest: bool,
 }
 
 /// What is wrong, and where; without a place it is the port as a whole.
@@ -70,7 +73,7 @@ pub(super) fn read(port: &PortWithVnic<'_>, container: u16) -> Result<Option<Vni
         let message = "segments of a VNIC are cut before they are judged: `\"cut\"` or `\"off\"`";
         return wrong(offloads.span(), message.to_owned());
     }
-    let FileVnic { ethernet, addresses, mtu, advertises, dhcp_client } = vnic.get_ref();
+    let FileVnic { ethernet, addresses, mtu, advertises, dhcp_client, guest } = vnic.get_ref();
     let text = ethernet.get_ref();
     let own = station(text).filter(|own| own[0] & 1 == 0 && *own != [0; 6]);
     let Some(own) = own else {
@@ -78,7 +81,7 @@ pub(super) fn read(port: &PortWithVnic<'_>, container: u16) -> Result<Option<Vni
         return wrong(ethernet.span(), message);
     };
     let mut wishes = VnicWishes::new(own, container);
-    (wishes.advertises, wishes.dhcp_client) = (*advertises, *dhcp_client);
+    (wishes.advertises, wishes.dhcp_client, wishes.guest) = (*advertises, *dhcp_client, *guest);
     for text in addresses {
         let Some((address, length)) = with_length(text.get_ref()) else {
             let message =

@@ -70,7 +70,7 @@ pub(super) fn adopt(
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<(Attached, Adopted)> {
     let lanes = adopted_lanes(handed, descriptors)?;
-    let port = Arc::new(Port::handed_over(handed.wanted(), lanes.len()));
+    let port = Arc::new(Port::handed_over(handed.wanted(), handed.keeps_tags, lanes.len()));
     Ok((attached(&port, handed.mode.clone(), number, lanes), Adopted(port)))
 }
 

@@ -68,11 +68,11 @@ pub fn adopt(
             let (attached, adopted) = af_packet::adopt(port, number, descriptors)?;
             (attached, PortRenewal(Renewed::AfPacket(adopted)))
         }
-        PortKind::Tap | PortKind::Vnic => {
+        PortKind::Tap => {
             let (attached, queues) = tap::adopt(port, number, descriptors);
             (attached, PortRenewal(Renewed::Tap(queues)))
         }
-        PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
+        PortKind::Vnic | PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "a kind of port that is not handed over"));
         }
     };

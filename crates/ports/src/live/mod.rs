@@ -71,6 +71,8 @@ pub use presence::{Heard, Presence};
 #[cfg(feature = "open")]
 pub use sys::keep_off;
 pub use sys::{cycles, pin};
+#[cfg(feature = "open")]
+pub use tap::guest_end;
 #[cfg(feature = "attach")]
 pub use tap::{HostInterface, HostMemory};
 pub use tap::{TapError, VnicWishes, station};

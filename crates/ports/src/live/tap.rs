@@ -27,13 +27,13 @@ pub(super) use opening::attach;
 #[cfg(feature = "open")]
 pub(super) use opening::{is_there, open_queues};
 #[cfg(feature = "open")]
-pub(super) use vnic::open as open_vnic;
+pub use vnic::guest_end;
+#[cfg(feature = "open")]
+pub(super) use vnic::{make_for_guest, open as open_vnic};
 pub use vnic_wishes::{VnicWishes, station};
 
 use super::clock::Now;
-use super::{
-    Attached, HandedOver, Lane, PortKind, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged,
-};
+use super::{Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, PortNumber, Region, VirtioHeader};
 use std::fs;
@@ -119,7 +119,7 @@ pub(super) fn adopt(
     queues: Vec<OwnedFd>,
 ) -> (Attached, Vec<Arc<OwnedFd>>) {
     let mut device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
-    device.keeps_tags = handed.kind == PortKind::Vnic;
+    device.keeps_tags = handed.keeps_tags;
     let queues: Vec<_> = queues.into_iter().map(Arc::new).collect();
     (attached(device, handed.mode.clone(), port, queues.clone()), queues)
 }

@@ -179,18 +179,18 @@ impl WantedPort {
 pub struct HandedOver {
     /// The interface's name.
     pub interface: String,
-    /// By which way: AF_PACKET, TAP or VNIC.
+    /// By which way: AF_PACKET or TAP.
     pub kind: PortKind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
     /// Whether packets that are meant for other stations are taken, too.
     pub promiscuous: bool,
-    /// Bytes of a frame of the ring; 0 for TAP and VNIC, which have none.
+    /// Whether priority tags are left in, as for a port whose frames are judged byte by byte.
+    pub keeps_tags: bool,
+    /// Bytes of a frame of the ring; 0 for TAP, which has none.
     pub frame: u32,
     /// How the port is attached, as a text for people.
     pub mode: String,
-    /// What the router in the container is called, of a VNIC, where it is known.
-    pub vnic: Option<VnicWishes>,
 }
 
 impl HandedOver {

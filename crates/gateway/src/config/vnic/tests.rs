@@ -11,12 +11,13 @@ fn read(port: &str) -> Result<Config, String> {
 #[test]
 fn a_router_is_read_with_its_addresses() {
     let config = read(
-        "kind = \"vnic\"\nvnic = { ethernet = \"02:00:00:00:01:0a\", addresses = [\"192.0.2.1/24\", \"2001:db8::1/64\"], advertises = true }",
+        "kind = \"vnic\"\nvnic = { ethernet = \"02:00:00:00:01:0a\", addresses = [\"192.0.2.1/24\", \"2001:db8::1/64\"], advertises = true, guest = true }",
     )
     .expect("it is right");
     let vnic = config.ports[0].vnic.as_ref().expect("it has one");
     assert_eq!(vnic.ethernet, [2, 0, 0, 0, 1, 10]);
     assert_eq!((vnic.addresses.len(), vnic.mtu, vnic.advertises, vnic.dhcp_client), (2, 1500, true, false));
+    assert!(vnic.guest);
 }
 
 #[test]

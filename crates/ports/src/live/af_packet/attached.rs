@@ -49,7 +49,7 @@ impl Port {
     /// # Errors
     /// No further thread can be had.
     fn watched(wanted: &WantedPort, held: Held, lanes: u16) -> Result<Arc<Port>, AttachError> {
-        let port = Port::handed_over(wanted.clone(), usize::from(lanes));
+        let port = Port::handed_over(wanted.clone(), false, usize::from(lanes));
         let port = Arc::new(Port { held: Mutex::new(Some(held)), asks: true, ..port });
         watch::watch(&wanted.interface, &port)
             .map_err(open::system(&wanted.interface, "starting to watch it"))?;

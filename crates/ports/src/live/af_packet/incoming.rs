@@ -93,7 +93,7 @@ impl Receiver for Incoming {
             .clone()
             .next()
             .is_some_and(|first| word(&memory[first], STATUS) & libc::TP_STATUS_COPY != 0);
-        let (all, open) = (self.port.wanted.promiscuous, self.open);
+        let (all, kept, open) = (self.port.wanted.promiscuous, self.port.keeps_tags, self.open);
         let mut take = |offset: usize, time: u64, foreign: bool, arrived: Arrived| {
             if foreign && !all {
                 self.losses.foreign += 1;
@@ -106,7 +106,7 @@ impl Receiver for Incoming {
             for place in frames {
                 let frame = &mut memory[place.clone()];
                 let (time, foreign) = (now.of_stamp(stamp(frame)), foreign(frame));
-                match Arrived::in_ring(frame, open) {
+                match Arrived::in_ring(frame, kept, open) {
                     Some(arrived) => take(place.start, time, foreign, arrived),
                     None => self.losses.too_long += 1,
                 }
@@ -117,7 +117,7 @@ impl Receiver for Incoming {
         let long = self.long.bytes_mut();
         for (number, (slot, place)) in long.chunks_exact_mut(SLOT).zip(frames).enumerate() {
             let frame = &memory[place];
-            let (tag, time, foreign) = (Tag::of(frame), now.of_stamp(stamp(frame)), foreign(frame));
+            let (tag, time, foreign) = (Tag::of(frame, kept), now.of_stamp(stamp(frame)), foreign(frame));
             match Arrived::queued(&self.socket, tag, slot, open) {
                 Ok(Some(arrived)) => take(number * SLOT, time, foreign, arrived),
                 Ok(None) => self.losses.too_long += 1,
@@ -182,13 +182,13 @@ struct Tag(u16, u16);
 
 impl Tag {
     /// The tag that the header of a frame tells of. One without the number of a VLAN says nothing but a
-    /// priority, and its packet counts as untagged (IEEE 802.1Q, 6.9.1).
-    fn of(frame: &[u8]) -> Option<Tag> {
+    /// priority, and its packet counts as untagged (IEEE 802.1Q, 6.9.1), unless such tags are `kept`.
+    fn of(frame: &[u8], kept: bool) -> Option<Tag> {
         let status = word(frame, STATUS);
         let protocol =
             if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { pair(frame, TAG_PROTOCOL) } else { 0x8100 };
         let tag = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| Tag(protocol, pair(frame, TAG_CONTROL)));
-        tag.filter(|Tag(protocol, control)| !untagged::is_priority(*protocol, *control))
+        tag.filter(|Tag(protocol, control)| kept || !untagged::is_priority(*protocol, *control))
     }
 }
 
@@ -203,13 +203,14 @@ struct Arrived {
 
 impl Arrived {
     /// The packet of a full frame of the ring; `None` if it is not there whole.
-    fn in_ring(frame: &mut [u8], open: bool) -> Option<Arrived> {
+    fn in_ring(frame: &mut [u8], kept: bool, open: bool) -> Option<Arrived> {
         let (length, captured) = (word(frame, LENGTH), word(frame, CAPTURED));
         let (mut start, bytes) = (usize::from(pair(frame, START)), length as usize);
         if captured < length || start < FIRST || start + bytes > frame.len() {
             return None;
         }
-        let (tag, header) = (Tag::of(frame), frame[start - VirtioHeader::LEN..start].first_chunk().copied()?);
+        let (tag, header) =
+            (Tag::of(frame, kept), frame[start - VirtioHeader::LEN..start].first_chunk().copied()?);
         if start + bytes + SLACK > frame.len() {
             // There is more room before a packet than it needs: what the kernel wrote there has been read.
             frame.copy_within(start..start + bytes, start - SLACK);
@@ -301,11 +302,11 @@ mod tests {
         frame[16..20].copy_from_slice(&7u32.to_ne_bytes());
         frame[20..24].copy_from_slice(&9u32.to_ne_bytes());
         assert_eq!(stamp(&frame), 7_000_000_009);
-        let plain = Arrived::in_ring(&mut frame, false).expect("whole");
+        let plain = Arrived::in_ring(&mut frame, false, false).expect("whole");
         assert_eq!((plain.start, plain.length), (FIRST, 16));
         let status = libc::TP_STATUS_USER | libc::TP_STATUS_VLAN_VALID | libc::TP_STATUS_VLAN_TPID_VALID;
         let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
-        let tagged = Arrived::in_ring(&mut frame, false).expect("whole");
+        let tagged = Arrived::in_ring(&mut frame, false, false).expect("whole");
         assert_eq!(
             &frame[tagged.start..][..tagged.length as usize],
             b"ddddddssssss\x88\xa8\x20\x64\x08\x00xy"
@@ -315,13 +316,19 @@ mod tests {
         let mut frame = written(16, 16, status, b"ddddddssssss\x08\x00xy");
         frame[24..26].copy_from_slice(&0xa000u16.to_ne_bytes());
         frame[26..28].copy_from_slice(&0x8100u16.to_ne_bytes());
-        assert_eq!(Arrived::in_ring(&mut frame, false), Some(plain));
+        assert_eq!(Arrived::in_ring(&mut frame, false, false), Some(plain));
+        let kept = Arrived::in_ring(&mut frame, true, false).expect("whole");
+        assert_eq!(frame[kept.start..][12..16], [0x81, 0, 0xa0, 0]);
     }
 
     #[test]
     fn a_packet_that_is_not_there_whole_is_none() {
-        assert_eq!(Arrived::in_ring(&mut written(17, 16, 1, b""), false), None);
-        assert_eq!(Arrived::in_ring(&mut written(2000, 2000, 1, b""), false), None, "longer than its frame");
+        assert_eq!(Arrived::in_ring(&mut written(17, 16, 1, b""), false, false), None);
+        assert_eq!(
+            Arrived::in_ring(&mut written(2000, 2000, 1, b""), false, false),
+            None,
+            "longer than its frame"
+        );
     }
 
     #[test]
@@ -332,7 +339,7 @@ mod tests {
             for (status, tag) in [(1, 0), (status, TAG)] {
                 let mut frame = written(length as u32, length as u32, status, &packet);
                 frame[FIRST - VirtioHeader::LEN..FIRST].fill(0);
-                let arrived = Arrived::in_ring(&mut frame, false).expect("whole");
+                let arrived = Arrived::in_ring(&mut frame, false, false).expect("whole");
                 assert_eq!(arrived.length as usize, length + tag);
                 let end = arrived.start + length + tag;
                 assert!(end + SLACK <= 2112 && arrived.start >= HEADROOM + 8, "{length}: {}", arrived.start);

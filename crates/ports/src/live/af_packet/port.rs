@@ -16,6 +16,8 @@ use std::sync::Mutex;
 /// The port.
 pub(super) struct Port {
     pub(super) wanted: WantedPort,
+    /// Whether priority tags are left in.
+    pub(super) keeps_tags: bool,
     pub(super) presence: Arc<Presence>,
     /// Nothing while the interface is away.
     #[cfg(feature = "attach")]
@@ -34,9 +36,10 @@ pub(in crate::live) struct Adopted(pub(super) Arc<Port>);
 
 impl Port {
     /// A port of so many lanes that nobody watches here.
-    pub(super) fn handed_over(wanted: WantedPort, lanes: usize) -> Port {
+    pub(super) fn handed_over(wanted: WantedPort, keeps_tags: bool, lanes: usize) -> Port {
         Port {
             wanted,
+            keeps_tags,
             presence: Arc::default(),
             #[cfg(feature = "attach")]
             held: Mutex::new(None),

@@ -31,18 +31,25 @@ impl OpenedPort {
             call: "opening it for a confined process",
             source: io::Error::new(io::ErrorKind::Unsupported, what),
         })?;
+        let mut wanted = wanted.clone();
+        // What a virtual machine sends is for stations that its device is not.
+        wanted.promiscuous |= is_of_guest(&wanted);
         let held = match wanted.kind {
             PortKind::Tap => {
-                let (mode, queues) = tap::open_queues(wanted, lanes)?;
+                let (mode, queues) = tap::open_queues(&wanted, lanes)?;
                 Kept::Tap(queues, mode)
+            }
+            PortKind::Vnic if is_of_guest(&wanted) => {
+                tap::make_for_guest(&wanted)?;
+                Kept::AfPacket(af_packet::claim(&wanted)?)
             }
             PortKind::Vnic => {
-                let (mode, queues) = tap::open_vnic(wanted, lanes)?;
+                let (mode, queues) = tap::open_vnic(&wanted, lanes)?;
                 Kept::Tap(queues, mode)
             }
-            _ => Kept::AfPacket(af_packet::claim(wanted)?),
+            _ => Kept::AfPacket(af_packet::claim(&wanted)?),
         };
-        Ok(OpenedPort { wanted: wanted.clone(), held })
+        Ok(OpenedPort { wanted, held })
     }
 
     /// Whether the interface is there, and has been since it was opened.
@@ -54,7 +61,8 @@ impl OpenedPort {
     }
 
     /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane,
-    /// first the one that receives; of TAP one.
+    /// first the one that receives; of TAP one. A VNIC is looked for in the network namespace of the thread
+    /// that calls.
     ///
     /// # Errors
     /// The interface is missing or off, or Linux refuses.
@@ -67,9 +75,19 @@ impl OpenedPort {
                 (mode.clone(), 0, again.map_err(failed)?)
             }
         };
-        let WantedPort { interface, kind, offloads, promiscuous, vnic, .. } = self.wanted.clone();
-        Ok((HandedOver { interface, kind, offloads, promiscuous, frame, mode, vnic }, descriptors))
+        let WantedPort { interface, offloads, promiscuous, .. } = self.wanted.clone();
+        let kind = match &self.held {
+            Kept::AfPacket(_) => PortKind::AfPacket,
+            Kept::Tap(..) => PortKind::Tap,
+        };
+        let keeps_tags = self.wanted.vnic.is_some();
+        Ok((HandedOver { interface, kind, offloads, promiscuous, keeps_tags, frame, mode }, descriptors))
     }
+}
+
+/// Whether the router of a VNIC is a virtual machine.
+fn is_of_guest(wanted: &WantedPort) -> bool {
+    wanted.vnic.as_ref().is_some_and(|vnic| vnic.guest)
 }
 
 /// Whether a port can be opened for another process.

@@ -72,9 +72,23 @@ pub(super) fn dress(name: &str, station: [u8; 6], mtu: u32) -> io::Result<()> {
     request.ifr_ifru.ifru_hwaddr = address;
     // SAFETY: the request lives throughout the call, which only reads it.
     sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFHWADDR, &raw mut request) })?;
+    set_mtu(name, mtu)
+}
+
+/// Gives an interface an MTU, in bytes.
+pub(super) fn set_mtu(name: &str, mtu: u32) -> io::Result<()> {
+    let asker = sys::asker()?;
+    let mut request = sys::request(name)?;
     request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
     // SAFETY: the request lives throughout the call, which only reads it.
     sys::check(unsafe { libc::ioctl(asker.as_raw_fd(), libc::SIOCSIFMTU, &raw mut request) })?;
+    Ok(())
+}
+
+/// Has a device stay after the last of its queues is closed.
+pub(super) fn keep(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    sys::check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETPERSIST, 1 as libc::c_ulong) })?;
     Ok(())
 }
 

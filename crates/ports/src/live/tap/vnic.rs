@@ -1,8 +1,13 @@
-//! The device of a VNIC: a TAP device that is the only link of a container, with the addresses of the router
-//! in it.
+//! The device of a VNIC: a TAP device that is the only link of a container.
+//!
+//! ```text
+//! router in the container      processes ─ the device, with the router's addresses ─ queues ─ core
+//! router in a virtual machine  guest ─ monitor ─ the queue ─ the device, without addresses ─ AF_PACKET ─
+//! core
+//! ```
 
 use super::opening::WAITING;
-use super::{Device, opening_calls as calls};
+use super::{Device, VnicWishes, opening_calls as calls};
 use crate::live::{AttachError, Netlink, WantedPort, sys};
 use std::io;
 use std::net::IpAddr;
@@ -13,14 +18,8 @@ use std::os::fd::OwnedFd;
 pub(in crate::live) fn open(wanted: &WantedPort, lanes: u16) -> Result<(String, Vec<OwnedFd>), AttachError> {
     let device = Device::of(&wanted.interface, lanes, wanted.offloads, true);
     let name = &wanted.interface;
-    let vnic = wanted.vnic.as_ref().ok_or(io::ErrorKind::InvalidInput);
-    let vnic = vnic.map_err(|kind| device.system("its addresses")(kind.into()))?;
-    // A link of this name is one that somebody inside has made, and would keep the port away.
-    let first = calls::make(name, true).or_else(|_| {
-        remove(sys::interface_index(name)?)?;
-        calls::make(name, true)
-    });
-    let first = first.map_err(device.system("making the device"))?;
+    let vnic = router(wanted, &device)?;
+    let first = make(name, true).map_err(device.system("making the device"))?;
     let mut queues = vec![first];
     for _ in 1..lanes {
         queues.push(device.open()?);
@@ -33,6 +32,43 @@ pub(in crate::live) fn open(wanted: &WantedPort, lanes: u16) -> Result<(String, 
         give(index, address, length).map_err(device.system("its addresses"))?;
     }
     Ok((device.mode(offloads).replacen("tap", "vnic", 1), queues))
+}
+
+/// Makes the device of a virtual machine in the network namespace of this thread. It stays there while nobody
+/// has its queue; the machine gives the router's addresses to its own interface.
+pub(in crate::live) fn make_for_guest(wanted: &WantedPort) -> Result<(), AttachError> {
+    let device = Device::of(&wanted.interface, 1, wanted.offloads, false);
+    let (name, vnic) = (&wanted.interface, router(wanted, &device)?);
+    let queue = make(name, false).map_err(device.system("making the device"))?;
+    calls::keep(&queue).map_err(device.system("keeping the device"))?;
+    calls::set_mtu(name, vnic.mtu.into()).map_err(device.system("its MTU"))?;
+    calls::switch_on(name, WAITING).map_err(device.system("switching it on"))
+}
+
+/// The queue of such a device, for the monitor of the virtual machine, in the network namespace of this
+/// thread.
+///
+/// # Errors
+/// The device is missing or of another kind, somebody has its queue, or the right is missing.
+pub fn guest_end(name: &str) -> io::Result<OwnedFd> {
+    // Without this, a device that is missing would be made.
+    sys::interface_index(name)?;
+    calls::open(name, false)
+}
+
+/// The router of a VNIC.
+fn router<'a>(wanted: &'a WantedPort, device: &Device) -> Result<&'a VnicWishes, AttachError> {
+    let vnic = wanted.vnic.as_ref().ok_or(io::ErrorKind::InvalidInput);
+    vnic.map_err(|kind| device.system("its addresses")(kind.into()))
+}
+
+/// Makes a TAP device of this name. A link that has the name is one that somebody inside has made, and would
+/// keep the port away.
+fn make(name: &str, several: bool) -> io::Result<OwnedFd> {
+    calls::make(name, several).or_else(|_| {
+        remove(sys::interface_index(name)?)?;
+        calls::make(name, several)
+    })
 }
 
 /// Gives an interface an address (rtnetlink(7), RTM_NEWADDR).

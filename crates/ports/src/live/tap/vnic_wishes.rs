@@ -15,6 +15,8 @@ pub struct VnicWishes {
     pub advertises: bool,
     /// Whether it asks for an address by DHCP.
     pub dhcp_client: bool,
+    /// Whether the router is a virtual machine in the container, rather than the container's processes.
+    pub guest: bool,
     /// The number of the container among those of the gateway.
     pub container: u16,
 }
@@ -26,7 +28,15 @@ impl VnicWishes {
     /// A router with this Ethernet address, of which nothing else is said.
     pub fn new(ethernet: [u8; 6], container: u16) -> VnicWishes {
         let (addresses, mtu) = (Vec::new(), MTU);
-        VnicWishes { ethernet, addresses, mtu, advertises: false, dhcp_client: false, container }
+        VnicWishes {
+            ethernet,
+            addresses,
+            mtu,
+            advertises: false,
+            dhcp_client: false,
+            guest: false,
+            container,
+        }
     }
 }
 

@@ -1,0 +1,79 @@
+//! A virtual machine, as a router's whole operating system, behind a running gateway: whoever is root in it,
+//! with its Linux, brings no frame past the guard, and its end disturbs nobody.
+//!
+//! Where the rights to make namespaces are missing, or a Linux for the machine, a test says so and ends.
+#![cfg(target_os = "linux")]
+
+use redteam::{ATTACKS, GUEST_ACTIONS, GuestSystem, Laboratory};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The program whose folder has the others.
+const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
+
+/// `None` where that is not allowed here. Beside the programs lie the unpacked packages of the tests.
+fn laboratory(test: &str) -> Option<(Laboratory, GuestSystem)> {
+    let target = Path::new(REDTEAM).parent().and_then(Path::parent).expect("a folder");
+    let started = GuestSystem::below(&target.join("debian"))
+        .and_then(|guest| Ok((Laboratory::start(Path::new(REDTEAM), Some(&guest))?, guest)));
+    match started {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => {
+            assert!(std::env::var_os("CI").is_none(), "{test}: {error}");
+            eprintln!("{test}: not run: {error}");
+            None
+        }
+        started => Some(started.expect("it starts")),
+    }
+}
+
+/// Whether a host reaches an address, by one of a few trials: a link that was reset takes a while.
+fn reaches(host: &rig::Namespace, address: &str) -> bool {
+    let pinged = || host.run("ping", &["-c", "1", "-W", "2", address], "");
+    (0..10).any(|_| pinged().is_ok_and(|output| output.status.success()))
+}
+
+#[test]
+fn no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers() {
+    let test = "no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers";
+    let Some((mut laboratory, _)) = laboratory(test) else { return };
+    assert!(reaches(&laboratory.lan, "10.1.1.99"), "the router answers");
+    let mut sent = 0;
+    for attack in ATTACKS {
+        let result = laboratory.attack(attack, 40).expect("it can be tried");
+        assert_eq!(result.violations, 0, "{result:?}");
+        assert_eq!(result.tier, "T2");
+        assert!(result.frames > 0, "{result:?}");
+        sent += result.frames;
+    }
+    assert!(sent > 38 * ATTACKS.len() as u64, "{sent}");
+    let shown = laboratory.shown().expect("it answers");
+    let refused = shown["refused"]["services"].as_object().expect("by reason");
+    assert!(refused.len() >= 20, "{refused:?}");
+    for (name, script) in GUEST_ACTIONS {
+        let (done, violations) = laboratory.act_in_machine(script).expect("it can be tried");
+        assert!(!done, "{name}");
+        assert_eq!(violations, 0, "{name}");
+    }
+    assert!(reaches(&laboratory.lan, "10.1.1.99"), "the router answers");
+    assert!(!reaches(&laboratory.wan, "10.1.1.99"), "the policy lets nothing of the WAN to the router");
+}
+
+#[test]
+fn a_virtual_machine_that_breaks_down_disturbs_nobody_and_another_one_takes_its_place() {
+    let test = "a_virtual_machine_that_breaks_down_disturbs_nobody_and_another_one_takes_its_place";
+    let Some((mut laboratory, guest)) = laboratory(test) else { return };
+    let core = laboratory.core().expect("it runs");
+    let machine = laboratory.machine().expect("it runs");
+    let again = "rmmod virtio_net && insmod /lib/modules/virtio_net.ko && ip link set eth0 up && \
+                 ip address add 10.1.1.99/24 dev eth0";
+    let ended = machine.run(again, || Ok(())).expect("it runs");
+    assert_eq!(ended.status, 0, "{ended:?}");
+    assert!(reaches(&laboratory.lan, "10.1.1.99"), "by the link that was reset");
+    let machine = laboratory.machine().expect("it runs");
+    machine.begin("echo c > /proc/sysrq-trigger").expect("it is told");
+    machine.end().expect("its monitor ends");
+    assert!(reaches(&laboratory.lan, "10.1.1.2"), "hosts reach each other");
+    laboratory.start_machine(&guest).expect("another one");
+    assert!(reaches(&laboratory.lan, "10.1.1.99"), "the router answers again");
+    assert_eq!(laboratory.core().expect("it runs"), core);
+}
