@@ -119,7 +119,8 @@ impl Connection {
             }
             Turn::Client(_) => moved + SILENCE,
             Turn::Gateway => since + ANSWERED_WITHIN,
-            Turn::Closing => since + SILENCE,
+            Turn::Closing if self.tls.wants_write() => since + SILENCE,
+            Turn::Closing => since,
         }
     }
 
@@ -249,7 +250,7 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             }
         }
-        if matches!(self.turn, Turn::Closing) { Err(Over::Closed) } else { Ok(()) }
+        Ok(())
     }
 }
 

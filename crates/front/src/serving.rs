@@ -170,7 +170,7 @@ impl Front {
         if ready[2] {
             self.take_connections();
         }
-        self.close_overdue();
+        self.close_overdue(Instant::now());
         Ok(true)
     }
 
@@ -270,8 +270,7 @@ impl Front {
         true
     }
 
-    fn close_overdue(&mut self) {
-        let now = Instant::now();
+    fn close_overdue(&mut self, now: Instant) {
         let overdue = self.connections.iter().filter(|(_, one)| one.deadline() <= now);
         let numbers: Vec<Number> = overdue.map(|(number, _)| *number).collect();
         numbers.into_iter().for_each(|number| self.close(number, "it took too long"));
@@ -363,3 +362,6 @@ fn timespec(time: Duration) -> Timespec {
     let time = time + Duration::from_millis(1);
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
+
+#[cfg(test)]
+mod tests;

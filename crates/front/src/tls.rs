@@ -197,3 +197,42 @@ impl ClientCertVerifier for Pinned<Arc<PinnedClients>> {
         true
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use rustls::client::ResolvesClientCert;
+    use rustls::sign::CertifiedKey;
+
+    /// Of a client that shows no key.
+    #[derive(Debug)]
+    struct NoKey;
+
+    impl ResolvesClientCert for NoKey {
+        fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+            None
+        }
+
+        fn only_raw_public_keys(&self) -> bool {
+            true
+        }
+
+        fn has_certs(&self) -> bool {
+            false
+        }
+    }
+
+    /// What a client has that shows no key.
+    pub(crate) fn no_key() -> Arc<dyn ResolvesClientCert> {
+        Arc::new(NoKey)
+    }
+
+    /// Of a client that shows the key `of`, and signs by the key `by`.
+    pub(crate) fn with_key_of(of: &IdentityKey, by: &IdentityKey, front: [u8; 32]) -> Arc<ClientConfig> {
+        let mut config = (*of_client(of, front).expect("a client")).clone();
+        let shown = CertificateDer::from(in_tls(&of.public_key()));
+        let forged = Arc::new(CertifiedKey::new(vec![shown], by.certified().key.clone()));
+        config.client_auth_cert_resolver = Arc::new(AlwaysResolvesClientRawPublicKeys::new(forged));
+        Arc::new(config)
+    }
+}

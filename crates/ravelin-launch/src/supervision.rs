@@ -89,7 +89,7 @@ pub(crate) enum LaunchError {
         source: io::Error,
     },
     /// the front has no key
-    #[error("{0}; `ravelin front key new` makes one, and `[front]` of the file names it")]
+    #[error("{0}; `ravelin front key new` makes a key, and `[front]` of the file names it")]
     FrontKey(#[from] SecretFileError),
     /// policies cannot be kept
     #[error("policies cannot be kept in {}: {source}", folder.display())]

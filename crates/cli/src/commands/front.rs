@@ -44,8 +44,9 @@ fn make(path: &Path) -> Result<IdentityKey, Failure> {
 }
 
 /// Reads a key.
-fn read(path: &Path) -> Result<IdentityKey, Failure> {
-    let text = secret_file::read(path).map_err(finding)?;
+pub(super) fn read(path: &Path) -> Result<IdentityKey, Failure> {
+    let text = secret_file::read(path)
+        .map_err(|error| finding(format_args!("{error}; `ravelin front key new` makes a key")))?;
     IdentityKey::from_text(&text).map_err(|error| of_file(path, error))
 }
 

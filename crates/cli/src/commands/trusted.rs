@@ -2,6 +2,7 @@
 //! the other processes of such a gateway are.
 
 use crate::allowance::Allowance;
+use crate::commands::front::read as read_key;
 use crate::commands::policy::review::tested;
 use crate::commands::serve::{filled_program, read};
 use crate::failure::Failure;
@@ -60,6 +61,8 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
         }
     }
     if let Some(front) = &config.front {
+        // A front without a key would be started again and again.
+        read_key(&front.key)?;
         launch.arg("--front").arg(beside("ravelin-front")?).arg("--listen").arg(front.listen.to_string());
         launch
             .arg("--front-key")

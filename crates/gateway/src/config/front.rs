@@ -98,7 +98,7 @@ mod tests {
         let text = format!(
             "program = \"p\"\n[[port]]\ninterface = \"a\"\n[trust]\ngateway = \"g\"\nthreshold = 1\n[trust.keys]\nanna = \"{SIGNS}\"\n[front]\n{front}"
         );
-        Config::parse(&text, Path::new("/etc/ravelin")).map_err(|error| error.to_string())
+        Config::read(&text, Path::new("/etc/ravelin")).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
             assert!(error.contains(place) && error.contains(why), "{error}");
         }
         let alone = format!("program = \"p\"\n[[port]]\ninterface = \"a\"\n[front]\n{right}");
-        let error = Config::parse(&alone, Path::new("/")).expect_err("refused").to_string();
+        let error = Config::read(&alone, Path::new("/")).expect_err("refused").to_string();
         assert!(error.contains("`[front]` needs `[trust]`"), "{error}");
     }
 }
