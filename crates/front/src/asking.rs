@@ -47,6 +47,9 @@ pub enum AskError {
     /// broken off
     #[error("the front broke off: {0}; what was asked may be done nevertheless")]
     Broken(io::Error),
+    /// it says nothing
+    #[error("the front has said nothing for too long; what was asked may be done nevertheless")]
+    Silent,
     /// an answer that is none
     #[error("the front says what is not understood: {0}")]
     NotUnderstood(#[from] MessageError),
@@ -146,6 +149,9 @@ fn broken(error: io::Error) -> AskError {
             AskError::UnknownClient
         }
         Some(tls) => AskError::Tls(tls.clone()),
+        None if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            AskError::Silent
+        }
         None => AskError::Broken(error),
     }
 }

@@ -156,18 +156,16 @@ impl Front {
             Err(Errno::INTR) => return Ok(true),
             polled => polled?,
         };
-        let ready: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
+        let told: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
         drop(polled);
-        if ready[0] {
+        let is_ready = |place: usize| !told[place].is_empty();
+        if is_ready(0) || (is_ready(1) && !self.take_answers()) {
             return Ok(false);
         }
-        if ready[1] && !self.take_answers() {
-            return Ok(false);
+        for (number, told) in numbers.into_iter().zip(&told[3..]).filter(|(_, told)| !told.is_empty()) {
+            self.go_on(number, *told);
         }
-        for (number, _) in numbers.into_iter().zip(&ready[3..]).filter(|(_, ready)| **ready) {
-            self.go_on(number);
-        }
-        if ready[2] {
+        if is_ready(2) {
             self.take_connections();
         }
         self.close_overdue(Instant::now());
@@ -212,9 +210,13 @@ impl Front {
         self.connections.iter().map(place).collect()
     }
 
-    /// Goes on with a connection.
-    fn go_on(&mut self, number: Number) {
+    /// Goes on with a connection, of which Linux tells this.
+    fn go_on(&mut self, number: Number, told: PollFlags) {
         let Some(connection) = self.connections.get_mut(&number) else { return };
+        if connection.waits() && told.intersects(PollFlags::ERR | PollFlags::HUP) {
+            // Linux would tell it again and again until the answer is there.
+            return self.close(number, "it broke off");
+        }
         let was_long = connection.is_long;
         match connection.go_on(&self.clients) {
             Ok(step) => self.done(number, step, was_long),

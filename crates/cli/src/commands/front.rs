@@ -65,7 +65,7 @@ pub(super) fn ask(session: &mut Session, question: &ControlQuestion) -> Result<V
     if welcome.role < needed {
         return Err(finding(format_args!(
             "the gateway knows this key as that of {}, {}: this needs the role {needed}{}",
-            welcome.name,
+            harmless(&welcome.name),
             welcome.role,
             match question {
                 ControlQuestion::Install { .. } if welcome.role == ClientRole::Administrator =>
@@ -75,7 +75,36 @@ pub(super) fn ask(session: &mut Session, question: &ControlQuestion) -> Result<V
         )));
     }
     match session.ask(question).map_err(finding)?.into() {
-        ControlAnswer::Error(why) => Err(Failure::Finding(why)),
-        answer => serde_json::to_value(answer).map_err(finding),
+        ControlAnswer::Error(why) => Err(Failure::Finding(harmless(&why))),
+        answer => serde_json::to_value(answer).map(all_harmless).map_err(finding),
+    }
+}
+
+/// A text without what a terminal obeys: a front that is taken over may say anything.
+fn harmless(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+/// An answer all of whose texts are so.
+fn all_harmless(answer: Value) -> Value {
+    match answer {
+        Value::String(text) => Value::String(harmless(&text)),
+        Value::Array(all) => all.into_iter().map(all_harmless).collect(),
+        Value::Object(all) => {
+            Value::Object(all.into_iter().map(|(name, one)| (harmless(&name), all_harmless(one))).collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left_of_an_answer() {
+        let answer = json!({ "a\x1b": ["b\x07", { "c": "d\x1b[2J" }, 5, null] });
+        let told = json!({ "a\u{fffd}": ["b\u{fffd}", { "c": "d\u{fffd}[2J" }, 5, null] });
+        assert_eq!(all_harmless(answer), told);
     }
 }

@@ -75,19 +75,27 @@ impl Working {
         refusal(self.session(client).expect("it is known").ask(question).expect("an answer"))
     }
 
-    /// A connection that has been welcomed, and says whatever it wants.
     fn raw(&self, client: u8) -> StreamOwned<ClientConnection, TcpStream> {
-        let config = tls::of_client(&key(client), key(FRONT).public_key()).expect("a client");
-        let mut stream = self.with(config);
-        let _: Welcome = received(&mut stream).expect("it is known");
-        stream
+        raw(&self.at, client)
     }
 
     fn with(&self, config: Arc<ClientConfig>) -> StreamOwned<ClientConnection, TcpStream> {
-        let name = ServerName::try_from("front").expect("a name");
-        let socket = TcpStream::connect(&self.at).expect("it listens");
-        StreamOwned::new(ClientConnection::new(config, name).expect("a client"), socket)
+        with(&self.at, config)
     }
+}
+
+/// A connection that has been welcomed, and says whatever it wants.
+fn raw(at: &str, client: u8) -> StreamOwned<ClientConnection, TcpStream> {
+    let config = tls::of_client(&key(client), key(FRONT).public_key()).expect("a client");
+    let mut stream = with(at, config);
+    let _: Welcome = received(&mut stream).expect("it is known");
+    stream
+}
+
+fn with(at: &str, config: Arc<ClientConfig>) -> StreamOwned<ClientConnection, TcpStream> {
+    let name = ServerName::try_from("front").expect("a name");
+    let socket = TcpStream::connect(at).expect("it listens");
+    StreamOwned::new(ClientConnection::new(config, name).expect("a client"), socket)
 }
 
 impl Drop for Working {
@@ -312,8 +320,8 @@ fn no_more_connections_are_there_than_may_be_and_a_key_has_its_share() {
         one.set_nonblocking(true).expect("so");
         !matches!((&mut &**one).read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     });
-    // One place is that of the reader, and one was that of the owner.
-    assert_eq!(closed.count(), 2 * CONNECTIONS - (CONNECTIONS - 2));
+    // The reader has its places, and the owner took one.
+    assert_eq!(closed.count(), 2 * CONNECTIONS - (CONNECTIONS - OF_KEY - 1));
 }
 
 #[test]
@@ -326,6 +334,27 @@ fn an_end_of_a_client_ends_nothing_else() {
     asks.write_all(&bytes).expect("sent");
     drop(asks);
     assert_eq!(front.asked(READER, &ControlQuestion::Show), "shown");
+}
+
+#[test]
+fn a_client_that_breaks_off_while_it_waits_has_its_place_taken_from_it() {
+    let (mut front, at, mut control) = made();
+    let client = thread::spawn(move || {
+        let mut stream = raw(&at.to_string(), READER);
+        stream.write_all(&frame::written(&ControlQuestion::Show).expect("it has a form")).expect("sent");
+        stream
+    });
+    turns(&mut front, |front| front.connections.values().any(Connection::waits));
+    let stream = client.join().expect("it ends");
+    // Linux resets it at its end.
+    rustix::net::sockopt::set_socket_linger(&stream.sock, Some(Duration::ZERO)).expect("so");
+    drop(stream);
+    turns(&mut front, |front| front.connections.is_empty());
+    // Its answer finds nobody, and nobody misses it.
+    let asked = control.receive_alone::<ControlQuestion>(100).expect("a question");
+    assert_eq!(asked, Some(ControlQuestion::Show));
+    control.send(&CoreAnswer::Refused(String::new()), &[]).expect("sent");
+    assert!(front.turn().expect("it works"));
 }
 
 #[test]
