@@ -5,6 +5,7 @@ pub(crate) mod choices;
 pub(crate) mod contain;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod front;
 pub(crate) mod generate;
 pub(crate) mod live;
 pub(crate) mod names;
@@ -102,6 +103,9 @@ pub(crate) enum Command {
     /// Sign policies for gateways, and judge what others signed
     #[command(subcommand)]
     Bundle(bundle::BundleCommand),
+    /// Keys for asking a gateway over a network
+    #[command(subcommand)]
+    Front(front::FrontCommand),
     /// Write the rules of a program or of a file as nftables or NPF
     #[command(subcommand)]
     Export(export::ExportKind),
@@ -131,6 +135,9 @@ pub(crate) enum Command {
         /// The layers of confinement to do without
         #[arg(long)]
         without: Vec<confinement::Layer>,
+        /// Whether fronts are handed over
+        #[arg(long)]
+        fronts: bool,
     },
 }
 

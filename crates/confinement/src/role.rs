@@ -2,8 +2,8 @@
 
 use crate::Layer;
 
-/// Which process of a trusted gateway is confined. The fourth, `launch`, opens ports and starts these, and is
-/// not.
+/// Which process of a trusted gateway is confined. A further one, `launch`, opens ports and starts these, and
+/// is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Verifies programs and runs packets.
@@ -12,11 +12,13 @@ pub enum Role {
     Compile,
     /// Answers users and metrics, and follows routes and neighbours of the machine.
     Control,
+    /// Listens on a network, and passes on what clients ask that it knows.
+    Front,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 3] = [Self::Core, Self::Compile, Self::Control];
+    pub const ALL: [Self; 4] = [Self::Core, Self::Compile, Self::Control, Self::Front];
 
     /// The name of the process.
     #[must_use]
@@ -25,6 +27,7 @@ impl Role {
             Self::Core => "core",
             Self::Compile => "compile",
             Self::Control => "control",
+            Self::Front => "front",
         }
     }
 
@@ -35,6 +38,7 @@ impl Role {
             Self::Core => c"ravelin-core",
             Self::Compile => c"ravelin-compile",
             Self::Control => c"ravelin-control",
+            Self::Front => c"ravelin-front",
         }
     }
 
@@ -54,6 +58,8 @@ impl Role {
             // The files that it reads, one after the other.
             Self::Compile => 32,
             Self::Control => 512,
+            // Its connections, which it limits itself.
+            Self::Front => 96,
         }
     }
 
@@ -62,7 +68,7 @@ impl Role {
     #[cfg(target_os = "linux")]
     pub(crate) fn most_threads(self) -> u64 {
         match self {
-            Self::Core => 0,
+            Self::Core | Self::Front => 0,
             Self::Compile => 16,
             Self::Control => 256,
         }

@@ -9,7 +9,8 @@ const PAGE: &str = include_str!("../../../docs/trust.md");
 
 /// Which process has which layers.
 fn layers() -> String {
-    let mut table = "| layer | `core` | `compile` | `control` |\n|---|---|---|---|\n".to_owned();
+    let names = Role::ALL.map(|role| format!("`{}`", role.name()));
+    let mut table = format!("| layer | {} |\n|---{}|\n", names.join(" | "), "|---".repeat(names.len()));
     for layer in Layer::ALL {
         let has = Role::ALL.map(|role| if role.layers().any(|has| has == layer) { "yes" } else { "no" });
         let _ = writeln!(table, "| `{layer}` | {} |", has.join(" | "));

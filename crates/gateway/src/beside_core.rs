@@ -5,7 +5,10 @@ use crate::active::{ActiveView, SignedView};
 use crate::clients::{Attending, Clients};
 use crate::control::{self, Asked, ControlAnswer, Conversation, InstallWish};
 use messages::control::{ControlQuestion, CoreAnswer};
-use messages::limits::{LONGEST_BUNDLE, LONGEST_MESSAGE};
+use messages::front::ControlSupply;
+use messages::limits::{
+    AFTER_CHANGE, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, LONGEST_SUPPLY,
+};
 use messages::{Channel, ChannelError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -15,14 +18,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Answers clients at a control socket, and calls `gone` on a thread of its own when the core is gone. The
-/// socket may be another process's, too, and goes on being listened at.
+/// socket may be another process's, too, and goes on being listened at. With `fronts`, answers the fronts
+/// that are handed over by it, too.
 ///
 /// # Errors
 /// No thread can be had.
-pub fn serve(listener: &UnixListener, core: Channel, gone: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub fn serve(
+    listener: &UnixListener,
+    core: Channel,
+    fronts: Option<Channel>,
+    gone: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
     let clients = Arc::new(Clients::new(Arc::default()));
     watch_end(&core, gone)?;
-    let (core, handing_in) = (Mutex::new(core), Mutex::new(()));
+    let (core, handing_in) = (Arc::new(Mutex::new(core)), Mutex::new(()));
+    if let Some(fronts) = fronts {
+        let core = core.clone();
+        thread::Builder::new().name("fronts".to_owned()).spawn(move || answer_fronts(fronts, &core))?;
+    }
     let answer: Arc<Attending> = Arc::new(move |visit, stream| {
         let turn = |silent| visit.turn(silent);
         // A client may disconnect at any time.
@@ -36,6 +49,30 @@ pub fn serve(listener: &UnixListener, core: Channel, gone: impl FnOnce() + Send 
     });
     clients.attend(listener, &answer);
     Ok(())
+}
+
+/// Answers fronts, one process after the other, until none is handed over any more.
+fn answer_fronts(mut fronts: Channel, core: &Mutex<Channel>) {
+    while let Ok(Some((ControlSupply::Front, mut channels))) = fronts.receive(LONGEST_SUPPLY) {
+        if let Some(channel) = channels.pop() {
+            answer_front(Channel::of(channel), core);
+        }
+    }
+}
+
+/// Answers a front until it is gone, or says what is not understood. It gets no other answers than the users
+/// of the control socket, and leaves them their turn after each change.
+fn answer_front(mut front: Channel, core: &Mutex<Channel>) {
+    while let Ok(Some(question)) = front.receive_alone::<ControlQuestion>(LONGEST_BUNDLE_MESSAGE) {
+        let refused = |error: ChannelError| CoreAnswer::Refused(format!("the core: {error}"));
+        let answer = ask(core, &question).unwrap_or_else(refused);
+        if front.send(&answer, &[]).is_err() {
+            return;
+        }
+        if question != ControlQuestion::Show {
+            thread::sleep(AFTER_CHANGE);
+        }
+    }
 }
 
 /// Calls `gone` once the core is gone.
@@ -60,22 +97,29 @@ fn install(
     match control::bytes_behind(stream, &mut reader, wish.bytes) {
         Ok(bundle) => {
             let confirm_within = wish.confirm_within;
-            runs(ask(core, &ControlQuestion::Install { bundle, confirm_within }))
+            told(ask(core, &ControlQuestion::Install { bundle, confirm_within }))
         }
         Err(error) => ControlAnswer::Error(format!("the bundle did not come whole: {error}")),
     }
 }
 
-/// What became of a policy that was handed in or confirmed.
-fn runs(answer: Result<CoreAnswer, ChannelError>) -> ControlAnswer {
-    let (policy, not_kept) = match answer {
-        Ok(CoreAnswer::Runs { policy, not_kept }) => (SignedView::from(policy), not_kept),
-        Ok(CoreAnswer::Refused(why)) => return ControlAnswer::Error(why),
-        Ok(CoreAnswer::Shown(_)) => {
-            return ControlAnswer::Error("the core answers something else".to_owned());
+/// What the core answers, as users are told it.
+fn told(answer: Result<CoreAnswer, ChannelError>) -> ControlAnswer {
+    answer.map_or_else(|error| ControlAnswer::Error(format!("the core: {error}")), ControlAnswer::from)
+}
+
+impl From<CoreAnswer> for ControlAnswer {
+    fn from(answer: CoreAnswer) -> ControlAnswer {
+        match answer {
+            CoreAnswer::Shown(shown) => ControlAnswer::Active(Box::new(ActiveView::from(shown))),
+            CoreAnswer::Runs { policy, not_kept } => ControlAnswer::Done(runs(policy.into(), not_kept)),
+            CoreAnswer::Refused(why) => ControlAnswer::Error(why),
         }
-        Err(error) => return ControlAnswer::Error(format!("the core: {error}")),
-    };
+    }
+}
+
+/// Says that a policy runs that was handed in or confirmed.
+fn runs(policy: SignedView, not_kept: Option<String>) -> String {
     let names: Vec<&str> = policy.signed_by.keys().map(String::as_str).collect();
     let mut text = format!("version {} runs, signed by {}", policy.version, names.join(" and "));
     if let Some(seconds) = policy.seconds_left {
@@ -90,25 +134,20 @@ fn runs(answer: Result<CoreAnswer, ChannelError>) -> ControlAnswer {
     if let Some(why) = not_kept {
         text += &format!("; it is not kept, and will not be there after an end of the gateway: {why}");
     }
-    ControlAnswer::Done(text)
+    text
 }
 
 /// Answers a question.
 fn answer(core: &Mutex<Channel>, asked: &Asked) -> ControlAnswer {
     match asked {
-        Asked::Active => match ask(core, &ControlQuestion::Show) {
-            Ok(CoreAnswer::Shown(shown)) => ControlAnswer::Active(Box::new(ActiveView::from(shown))),
-            Ok(CoreAnswer::Refused(why)) => ControlAnswer::Error(why),
-            Ok(CoreAnswer::Runs { .. }) => ControlAnswer::Error("the core answers something else".to_owned()),
-            Err(error) => ControlAnswer::Error(format!("the core: {error}")),
-        },
+        Asked::Active => told(ask(core, &ControlQuestion::Show)),
         Asked::Install(wish) if wish.bytes > LONGEST_BUNDLE as u64 => ControlAnswer::Error(format!(
             "the bundle has {} bytes, of which at most {LONGEST_BUNDLE} are taken: make the policy smaller",
             wish.bytes
         )),
         Asked::Install(_) => ControlAnswer::Send(true),
         Asked::Confirm { hash } => match bundle::bytes_of_digits(hash) {
-            Some(hash) => runs(ask(core, &ControlQuestion::Confirm { hash })),
+            Some(hash) => told(ask(core, &ControlQuestion::Confirm { hash })),
             None => ControlAnswer::Error("a hash has 64 hexadecimal digits: `ravelin show policy` tells it".to_owned()),
         },
         Asked::Stop | Asked::Reload(_) => ControlAnswer::Error(

@@ -60,6 +60,8 @@
 //!
 //! [trust]                         # only policies that its administrators signed (`trust.rs`); `program` is a bundle then
 //!
+//! [front]                         # where it can be asked over a network, and by whom (`front.rs`)
+//!
 //! [names]                         # a name server beside the ports (`names.rs`), which may also be alone (`alone.rs`)
 //! ```
 
@@ -69,6 +71,7 @@ mod alone;
 mod changes;
 mod constants;
 pub(crate) mod elsewhere;
+mod front;
 mod hosts;
 mod name_pattern;
 pub(crate) mod names;
@@ -83,6 +86,7 @@ mod tunnel;
 mod vnic;
 
 pub use alone::{AloneConfig, ProcessConfig};
+pub use front::FrontConfig;
 pub use names::{HostPlace, NamesConfig};
 pub use register::RegisterConfig;
 pub use trust::TrustConfig;
@@ -158,6 +162,8 @@ pub struct Config {
     pub register: Option<RegisterConfig>,
     /// Whose policies are taken, if only signed ones are; the program is a bundle then.
     pub trust: Option<TrustConfig>,
+    /// Where it can be asked over a network, and by whom, if the file says so.
+    pub front: Option<FrontConfig>,
     /// The places of settings that a running gateway cannot change.
     pub(crate) places: Places,
 }
@@ -253,6 +259,7 @@ struct File {
     names: Option<names::FileNames>,
     register: Option<register::FileRegister>,
     trust: Option<trust::FileTrust>,
+    front: Option<front::FileFront>,
     /// Read at its places by `settings`.
     #[serde(default, rename = "set")]
     _set: IgnoredAny,
@@ -455,6 +462,8 @@ impl Config {
         }
         let trust = file.trust.map(|trust| trust::read(trust, directory)).transpose();
         let trust = trust.map_err(|(span, message)| at(Some(span), message))?;
+        let front = file.front.map(|front| front::read(front, trust.as_ref(), directory)).transpose();
+        let front = front.map_err(|(span, message)| at(Some(span), message))?;
         Ok(Config {
             program: directory.join(file.program.into_inner()),
             control: file.control.map_or_else(|| PathBuf::from(CONTROL), Spanned::into_inner),
@@ -470,6 +479,7 @@ impl Config {
             names,
             register,
             trust,
+            front,
             places,
         })
     }

@@ -1,13 +1,14 @@
 //! A channel: one end of a pair of sockets over which messages of a type go, some with descriptors.
 //!
 //! ```text
-//! message   length 4, little-endian | the message in the form of postcard | descriptors with its first byte
+//! message   its bytes, as in [`frame`](crate::frame), and its descriptors with the first of them
 //! ```
 //!
 //! A message is read as a whole: one that is longer than its receiver admits, that is not exactly a value of
 //! its type, or that comes with too many descriptors ends the channel, since nothing behind it can be
 //! trusted to begin where it seems to begin.
 
+use crate::frame::{self, MessageError};
 use crate::limits::MOST_DESCRIPTORS;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -36,12 +37,9 @@ pub enum ChannelError {
         /// How long it may be.
         most: usize,
     },
-    /// not of the type
-    #[error("a message that is not understood: {0}")]
-    NotUnderstood(postcard::Error),
-    /// more behind it
-    #[error("a message with {0} bytes behind its end")]
-    Behind(usize),
+    /// not one of the type
+    #[error(transparent)]
+    Message(#[from] MessageError),
     /// other descriptors than it needs
     #[error("a message with more than {MOST_DESCRIPTORS} descriptors")]
     Descriptors,
@@ -98,11 +96,7 @@ impl Channel {
     /// # Errors
     /// The other end is gone, or the message cannot be written.
     pub fn send<M: Serialize>(&mut self, message: &M, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let bytes = postcard::to_extend(message, vec![0; 4])
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        let mut bytes = bytes;
-        let length = u32::try_from(bytes.len() - 4).map_err(|_| io::ErrorKind::InvalidInput)?;
-        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        let bytes = frame::written(message)?;
         if descriptors.len() > MOST_DESCRIPTORS {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -152,11 +146,7 @@ impl Channel {
         if bytes.len() < length {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        let (message, behind) = postcard::take_from_bytes(&bytes).map_err(ChannelError::NotUnderstood)?;
-        if !behind.is_empty() {
-            return Err(ChannelError::Behind(behind.len()));
-        }
-        Ok(message)
+        Ok(frame::read(&bytes)?)
     }
 
     /// As [`receive`](Channel::receive), of a process that may hand nothing over: Linux discards descriptors

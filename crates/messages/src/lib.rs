@@ -9,6 +9,8 @@
 //!                                                     one program, as the text of its IR
 //! ```
 //!
+//! A front, where there is one, asks `control` what `control` asks of the core.
+//!
 //! Each direction of each channel has a type of its own, so that no process can say what is another one's to
 //! say. The core believes nothing of what `compile` and `control` tell it: a message is bounded before it is
 //! read, read as its type or refused, and what it asks for is checked.
@@ -19,6 +21,8 @@
 mod channel;
 pub mod compile;
 pub mod control;
+pub mod frame;
+pub mod front;
 pub mod launch;
 pub mod limits;
 #[cfg(target_os = "linux")]
@@ -26,3 +30,4 @@ pub mod listening;
 
 #[cfg(target_os = "linux")]
 pub use channel::{Channel, ChannelError};
+pub use frame::MessageError;

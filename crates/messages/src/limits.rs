@@ -11,6 +11,9 @@ pub const LONGEST_BUNDLE_MESSAGE: usize = LONGEST_BUNDLE + 64;
 /// The longest message of another kind, in bytes (1 MiB).
 pub const LONGEST_MESSAGE: usize = 1 << 20;
 
+/// The longest message of `launch` to `control`, in bytes.
+pub const LONGEST_SUPPLY: usize = 16;
+
 /// The most workers of a gateway.
 pub const MOST_WORKERS: u16 = 64;
 

@@ -8,6 +8,7 @@
 //!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest]       of a VNIC
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
+//! --front PATH --listen ADDRESS:PORT --front-key FILE --client TEXT for each client                    likewise
 //! ```
 
 use confinement::Layer;
@@ -15,7 +16,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use messages::launch::TrustTerms;
 use messages::limits::MOST_WORKERS;
 use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// What `launch` is told.
@@ -39,6 +40,21 @@ pub(crate) struct Settings {
     pub(crate) without: Vec<Layer>,
     /// Whose policies are taken, where they have to be signed.
     pub(crate) trust: Option<Trusting>,
+    /// Where it can be asked over a network, and by whom.
+    pub(crate) front: Option<Fronting>,
+}
+
+/// The process that listens on a network, and what it is told.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Fronting {
+    /// The program `ravelin-front`.
+    pub(crate) program: PathBuf,
+    /// Where it listens.
+    pub(crate) listen: SocketAddr,
+    /// The file of its secret key.
+    pub(crate) key: PathBuf,
+    /// The clients that it knows, as texts into which nobody looks here.
+    pub(crate) clients: Vec<String>,
 }
 
 /// Whose policies are taken, and where they are kept.
@@ -60,6 +76,7 @@ impl Settings {
         let mut containers = None;
         let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
+        let (mut front, mut listen, mut front_key, mut clients) = (None, None, None, Vec::new());
         while let Some(argument) = parser.next()? {
             let port = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut WantedPort)| {
                 ports.last_mut().map(change).ok_or("it must stand behind a `--port`")
@@ -79,6 +96,10 @@ impl Settings {
                 Arg::Long("gateway") => gateway = Some(parser.value()?.string()?),
                 Arg::Long("threshold") => threshold = Some(parser.value()?.parse()?),
                 Arg::Long("keep-in") => keep_in = Some(parser.value()?.into()),
+                Arg::Long("front") => front = Some(parser.value()?.into()),
+                Arg::Long("listen") => listen = Some(parser.value()?.parse()?),
+                Arg::Long("front-key") => front_key = Some(parser.value()?.into()),
+                Arg::Long("client") => clients.push(parser.value()?.string()?),
                 Arg::Long("key") => keys.push(parser.value()?.parse_with(|text| {
                     let (name, digits) = text.rsplit_once('=').ok_or("it must be `NAME=DIGITS`")?;
                     Ok::<_, &str>((name.to_owned(), digits.to_owned()))
@@ -133,6 +154,11 @@ impl Settings {
             (None, None, None) if keys.is_empty() => None,
             _ => return Err("`--gateway`, `--threshold`, `--keep-in` and `--key` belong together".into()),
         };
+        let front = match (front, listen, front_key) {
+            (Some(program), Some(listen), Some(key)) => Some(Fronting { program, listen, key, clients }),
+            (None, None, None) if clients.is_empty() => None,
+            _ => return Err("`--front`, `--listen`, `--front-key` and `--client` belong together".into()),
+        };
         let needed = |name: &str, path: Option<PathBuf>| {
             path.ok_or_else(|| lexopt::Error::from(format!("`--{name}` is missing")))
         };
@@ -146,6 +172,7 @@ impl Settings {
             ports,
             without,
             trust,
+            front,
         })
     }
 }
@@ -201,6 +228,15 @@ mod tests {
     }
 
     #[test]
+    fn clients_of_the_front_are_passed_on_as_they_are() {
+        let text = "--front /f --listen [2001:db8::1]:4433 --front-key /k --client a=owner=00 --client b";
+        let front = parse(&format!("{PATHS} {text}")).expect("understood").front.expect("there is one");
+        let listen = "[2001:db8::1]:4433".parse().expect("an address");
+        let clients = vec!["a=owner=00".to_owned(), "b".to_owned()];
+        assert_eq!(front, Fronting { program: "/f".into(), listen, key: "/k".into(), clients });
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         for (more, told) in [
             ("--promiscuous", "behind a `--port`"),
@@ -216,6 +252,9 @@ mod tests {
             ("--gateway g --threshold 65536 --keep-in /k", "65536"),
             ("--gateway g --threshold 1", "belong together"),
             ("--key a=00", "belong together"),
+            ("--front /f --listen 192.0.2.1 --front-key /k", "192.0.2.1"),
+            ("--front /f --listen 192.0.2.1:4433", "belong together"),
+            ("--client a", "belong together"),
             ("--verbose", "--verbose"),
             ("more", "more"),
         ] {

@@ -1,6 +1,6 @@
 //! Starts the other processes of a gateway, and hands over what each of them needs.
 
-use crate::arguments::Settings;
+use crate::arguments::{Fronting, Settings};
 use crate::error_output::pass_on;
 use crate::kept::Store;
 use crate::reported::Reported;
@@ -9,15 +9,16 @@ use crate::supervision::{Event, LaunchError, Port};
 use confinement::{Role, SeparateStart, separate};
 use guard::OwnAddresses;
 use messages::Channel;
+use messages::front::{ControlSupply, FrontBegin};
 use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE};
-use ports::live::{HandedOver, Offloads, PortKind, VnicWishes};
+use ports::live::{HandedOver, Offloads, PortKind, VnicWishes, secret_file};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -55,6 +56,9 @@ pub(crate) struct Core {
     /// The last one, whether it still runs or not.
     compile: Option<Started>,
     control: Option<Started>,
+    front: Option<Started>,
+    /// By which `control` is told of fronts, where there are any.
+    fronts: Option<Channel>,
 }
 
 /// A process that was started; it is ended when this is dropped.
@@ -109,7 +113,7 @@ impl Core {
         thread::Builder::new()
             .name("reports".to_owned())
             .spawn(move || hear_reports(hears, number, store.as_ref(), &events))?;
-        Ok(Core { channel, number, core, compile: None, control: None })
+        Ok(Core { channel, number, core, compile: None, control: None, front: None, fronts: None })
     }
 
     /// Whether a report is one of this core.
@@ -123,6 +127,7 @@ impl Core {
             Role::Core => Some(&self.core),
             Role::Compile => self.compile.as_ref(),
             Role::Control => self.control.as_ref(),
+            Role::Front => self.front.as_ref(),
         };
         last.is_some_and(|process| process.id == id)
     }
@@ -159,18 +164,51 @@ impl Core {
         listener: &UnixListener,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
-        let (ours, theirs) = Channel::pair()?;
+        let (mut ours, theirs) = Channel::pair()?;
         // The core may set no option of a socket.
         ours.send_within(ANSWERED_WITHIN)?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT), (listener.as_fd(), STANDARD_OUTPUT)];
         let mut arguments: Vec<&OsStr> = vec!["control-for-core".as_ref()];
         arguments.extend(do_without(settings));
         let program = &settings.ravelin;
-        self.control = None;
+        (self.control, self.fronts) = (None, None);
+        if settings.front.is_some() {
+            let (tells, told) = Channel::pair()?;
+            tells.send_within(ANSWERED_WITHIN)?;
+            ours.send(&ControlSupply::Fronts, &[told.as_fd()])?;
+            arguments.push("--fronts".as_ref());
+            self.fronts = Some(tells);
+        }
         self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?;
         let start = Start { role: Role::Control, program, arguments: &arguments, descriptors };
         self.control = Some(start.start(settings, events)?);
         Ok(())
+    }
+
+    /// Starts a process that listens on a network, and passes on to `control` what it is asked there. It gets
+    /// the only descriptor of the socket: whoever has one can shut it for all who share it.
+    ///
+    /// # Errors
+    /// It cannot be started, its key cannot be read, or `control` is gone.
+    pub(crate) fn front(
+        &mut self,
+        settings: &Settings,
+        front: &Fronting,
+        listener: TcpListener,
+        events: &SyncSender<Event>,
+    ) -> Result<(), LaunchError> {
+        let gone = || io::Error::new(io::ErrorKind::NotConnected, "control is not there");
+        let fronts = self.fronts.as_mut().ok_or_else(gone)?;
+        let key = secret_file::read(&front.key)?;
+        let ((mut tells, told), (asks, answers)) = (Channel::pair()?, Channel::pair()?);
+        let arguments: Vec<&OsStr> = do_without(settings).collect();
+        let descriptors = &[(told.as_fd(), STANDARD_INPUT)];
+        self.front = None;
+        fronts.send(&ControlSupply::Front, &[answers.as_fd()])?;
+        let start = Start { role: Role::Front, program: &front.program, arguments: &arguments, descriptors };
+        self.front = Some(start.start(settings, events)?);
+        let begin = FrontBegin { key, clients: front.clients.clone() };
+        Ok(tells.send(&begin, &[listener.as_fd(), asks.as_fd()])?)
     }
 
     /// Says what became of what was to be kept.

@@ -6,15 +6,17 @@
 //!           ▼                                                                              │
 //! ports ─► core starts ─► locked ─► compile starts ─► a program takes over ────────────────┤
 //!                              │         └─◄─┘ it dies before that                         │
-//!                              └──► control starts ◄─┐ it ends                             │
-//!                                        └───────────┘                                     │
+//!                              ├──► control starts ◄─┐ it ends                             │
+//!                              │         └───────────┘                                     │
+//!                              └──► front starts ◄─┐ it ends, as with each end of control  │
+//!                                        └─────────┘                                       │
 //! SIGHUP: compile starts again                       SIGTERM, SIGINT: everything ends
 //! ```
 //!
 //! What ends is started again at once, and later if it ends soon after its start again and again. Nothing
 //! waits for that: signals, ports and the other processes go on.
 
-use crate::arguments::Settings;
+use crate::arguments::{Fronting, Settings};
 use crate::children::{Core, HasKept, SharedStore};
 use crate::kept::{FolderError, Store};
 use crate::reported::{Reported, What};
@@ -23,10 +25,12 @@ use confinement::{ProcessEnd, Role, SeparateError};
 use container::{ContainerError, Holder};
 use messages::listening::{Listening, listen};
 use ports::live::handed_over::OpenedPort;
+use ports::live::secret_file::{self, SecretFileError};
 use ports::live::{AttachError, HandedOver, VnicWishes, WantedPort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -75,6 +79,19 @@ pub(crate) enum LaunchError {
         /// What the system said.
         source: io::Error,
     },
+    /// it cannot listen
+    #[error(
+        "cannot be asked at {at}: {source}; `listen` in `[front]` of the file has to be an address of this machine with a free port"
+    )]
+    Listen {
+        /// Where.
+        at: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// the front has no key
+    #[error("{0}; `ravelin front key new` makes a key, and `[front]` of the file names it")]
+    FrontKey(#[from] SecretFileError),
     /// policies cannot be kept
     #[error("policies cannot be kept in {}: {source}", folder.display())]
     Keep {
@@ -196,6 +213,9 @@ struct Supervisor<'a> {
     core_restart: Restart,
     compile_restart: Restart,
     control_restart: Restart,
+    front_restart: Restart,
+    /// The socket at which the first front listens.
+    front_listens: Option<TcpListener>,
 }
 
 /// Runs a gateway until a signal ends it.
@@ -211,6 +231,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     });
     let store = store.transpose()?;
     let listening = Some(listen_at(&settings.control)?);
+    let front_listens = settings.front.as_ref().map(front_listens_at).transpose()?;
     let (events, heard) = mpsc::sync_channel(MOST_EVENTS);
     heed_signals(&events)?;
     let mut supervisor = Supervisor {
@@ -227,6 +248,8 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         core_restart: Restart::new(),
         compile_restart: Restart::new(),
         control_restart: Restart::new(),
+        front_restart: Restart::new(),
+        front_listens,
     };
     supervisor.start_core()?;
     loop {
@@ -248,11 +271,20 @@ fn listen_at(path: &Path) -> Result<Listening, LaunchError> {
     listen(path).map_err(|source| LaunchError::Control { path: path.to_owned(), source })
 }
 
+/// A socket at which a front listens, which is there only if it has a key.
+fn front_listens_at(front: &Fronting) -> Result<TcpListener, LaunchError> {
+    secret_file::read(&front.key)?;
+    let failed = |source| LaunchError::Listen { at: front.listen, source };
+    let listener = TcpListener::bind(front.listen).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
 impl Supervisor<'_> {
     /// How long nothing is to be done if nothing is heard. What is for a core waits until one is there.
     fn left(&self) -> Duration {
         let left = self.core_restart.left(LOOK);
-        let of_core = [&self.compile_restart, &self.control_restart];
+        let of_core = [&self.compile_restart, &self.control_restart, &self.front_restart];
         of_core.into_iter().filter(|_| self.locked).fold(left, |most, restart| restart.left(most))
     }
 
@@ -262,6 +294,7 @@ impl Supervisor<'_> {
         self.cores += 1;
         (self.locked, self.active) = (false, false);
         (self.compile_restart, self.control_restart) = (Restart::new(), Restart::new());
+        self.front_restart = Restart::new();
         self.core =
             Some(Core::start(self.settings, &self.ports, self.cores, self.store.as_ref(), &self.events)?);
         Ok(())
@@ -288,6 +321,19 @@ impl Supervisor<'_> {
             say(&format!("ravelin-launch: control: {error}"));
             self.control_restart.ended();
         }
+        if self.front_restart.is_due()
+            && let Err(error) = self.start_front()
+        {
+            say(&format!("ravelin-launch: front: {error}"));
+            self.front_restart.ended();
+        }
+    }
+
+    /// Starts the front with a socket that none before it had.
+    fn start_front(&mut self) -> Result<(), LaunchError> {
+        let (Some(core), Some(front)) = (&mut self.core, &self.settings.front) else { return Ok(()) };
+        let listener = self.front_listens.take().map_or_else(|| front_listens_at(front), Ok)?;
+        core.front(self.settings, front, listener, &self.events)
     }
 
     /// Starts `control` with a socket that none before it had: whoever has one can shut it for all.
@@ -332,6 +378,7 @@ impl Supervisor<'_> {
                 self.locked = true;
                 let now = Some(Instant::now());
                 (self.compile_restart.at, self.control_restart.at) = (now, now);
+                self.front_restart.at = now.filter(|_| self.settings.front.is_some());
             }
             What::Activated => self.active = true,
             What::Refused => {}
@@ -351,6 +398,7 @@ impl Supervisor<'_> {
                 self.core_restart.ended();
             }
             Role::Control => self.control_restart.ended(),
+            Role::Front => self.front_restart.ended(),
             Role::Compile if well => return,
             // Without a program every packet is dropped; with one, whoever asked for another asks again.
             Role::Compile if !self.active => self.compile_restart.ended(),

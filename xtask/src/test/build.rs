@@ -22,8 +22,8 @@ pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {
     execute(cargo(context, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Builds `ravelin` and `ravelin-launch`, and with them the searches of later steps: by themselves they would
-/// have their libraries built once more, with fewer features.
+/// Builds `ravelin`, `ravelin-launch` and `ravelin-front`, and with them the searches of later steps: by
+/// themselves they would have their libraries built once more, with fewer features.
 pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(
         context,
@@ -37,6 +37,8 @@ pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
             "suite",
             "--package",
             "ravelin-launch",
+            "--package",
+            "ravelin-front",
         ],
     ))
 }

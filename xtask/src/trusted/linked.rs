@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Crates that the core does without: the beginnings of their names, each with a `-` or `_` or nothing behind
 /// it. `miniz_oxide` is none of them: the standard library holds it, for its traces of panics.
-const FORBIDDEN: [&str; 34] = [
+const FORBIDDEN: [&str; 35] = [
     // Native code.
     "cranelift",
     "regalloc2",
@@ -42,6 +42,7 @@ const FORBIDDEN: [&str; 34] = [
     "hyper",
     "netlink",
     "prometheus",
+    "rustls",
     "snow",
     "tokio",
     "tunnel",

@@ -1,6 +1,6 @@
 //! The command line of `ravelin bundle`.
 
-use super::socket::Socket;
+use super::front::Reached;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -99,6 +99,7 @@ pub(crate) struct VerifyArguments {
   ravelin bundle install two.bundle
   ravelin bundle install two.bundle --confirm-within 90s
   ravelin bundle install two.bundle --control /run/ravelin.sock
+  ravelin bundle install two.bundle --confirm-within 90s --front 192.0.2.1:4433 --identity anna.front.key --server-key 51d0…
 
 The gateway judges the bundle, and says why where it refuses it. What ran goes on then.")]
 pub(crate) struct InstallArguments {
@@ -109,7 +110,7 @@ pub(crate) struct InstallArguments {
     #[arg(long, value_name = "TIME")]
     pub(crate) confirm_within: Option<humantime::Duration>,
     #[command(flatten)]
-    pub(crate) socket: Socket,
+    pub(crate) reached: Reached,
 }
 
 /// `ravelin bundle confirm`
@@ -123,5 +124,5 @@ pub(crate) struct ConfirmArguments {
     #[arg(value_name = "HASH")]
     pub(crate) hash: String,
     #[command(flatten)]
-    pub(crate) socket: Socket,
+    pub(crate) reached: Reached,
 }

@@ -1,6 +1,7 @@
 //! The command lines of the commands that run a gateway and ask one that runs.
 
 use super::BackEndChoice;
+use super::front::Reached;
 use super::schedule::ScheduleArguments;
 use super::socket::Socket;
 use clap::{Args, ValueEnum};
@@ -80,7 +81,8 @@ pub(crate) enum OnlyIfChoice {
   ravelin show drops --total
   ravelin show neighbours
   ravelin show latency --seconds 10
-  ravelin show tables --json")]
+  ravelin show tables --json
+  ravelin show policy --front 192.0.2.1:4433 --identity anna.front.key --server-key 51d0…")]
 pub(crate) struct ShowArguments {
     /// What to show
     #[arg(value_enum)]
@@ -92,7 +94,7 @@ pub(crate) struct ShowArguments {
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     pub(crate) seconds: f64,
     #[command(flatten)]
-    pub(crate) socket: Socket,
+    pub(crate) reached: Reached,
 }
 
 /// What of a gateway is shown.

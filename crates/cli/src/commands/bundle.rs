@@ -7,6 +7,7 @@ use crate::arguments::bundle::{
     BundleCommand, BundleKeyCommand, ConfirmArguments, InstallArguments, ShowBundleArguments, SignArguments,
     VerifyArguments,
 };
+use crate::commands::front;
 use crate::failure::Failure;
 use crate::render;
 use crate::render::answer::text;
@@ -16,6 +17,7 @@ use ::bundle::sign::{UnverifiedBundle, add_signature, read_unverified, sign};
 use ::bundle::{EngineVersion, SignedPolicy, Trust, limits};
 use gateway::config::TrustConfig;
 use gateway::control::{self, Asked};
+use messages::control::ControlQuestion;
 use ports::files;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -149,13 +151,24 @@ fn judge(trust: &Trust, file: &Path, now: u64, newest: u64, json: bool) -> Resul
 fn install(wanted: &InstallArguments, json: bool) -> Result<(), Failure> {
     let bundle = read(&wanted.file)?;
     let confirm_within = wanted.confirm_within.map(to_confirm).transpose()?;
-    let answer = control::install(&wanted.socket.control, &bundle, confirm_within)?;
+    let answer = match front::connected(&wanted.reached.network)? {
+        Some(mut session) => front::ask(&mut session, &ControlQuestion::Install { bundle, confirm_within })?,
+        None => control::install(&wanted.reached.socket.control, &bundle, confirm_within)?,
+    };
     tell_done(&answer, json)
 }
 
 /// Has a policy stay that a running gateway took.
 fn confirm(wanted: &ConfirmArguments, json: bool) -> Result<(), Failure> {
-    let answer = control::ask(&wanted.socket.control, Asked::Confirm { hash: wanted.hash.clone() })?;
+    let answer = match front::connected(&wanted.reached.network)? {
+        Some(mut session) => {
+            let hash = ::bundle::bytes_of_digits(&wanted.hash).ok_or_else(|| {
+                Failure::Usage("a hash has 64 hexadecimal digits: `ravelin show policy` tells it".to_owned())
+            })?;
+            front::ask(&mut session, &ControlQuestion::Confirm { hash })?
+        }
+        None => control::ask(&wanted.reached.socket.control, Asked::Confirm { hash: wanted.hash.clone() })?,
+    };
     tell_done(&answer, json)
 }
 

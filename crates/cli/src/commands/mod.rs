@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod fix;
 mod fmt;
+mod front;
 mod generate;
 mod generate_table;
 mod lab;
@@ -44,7 +45,8 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
         Command::CompileForCore { file, without } => trusted::compile_for_core(file, without),
-        Command::ControlForCore { without } => trusted::control_for_core(without),
+        Command::ControlForCore { without, fronts } => trusted::control_for_core(without, *fronts),
+        Command::Front(what) => front::run(what, line.json),
         Command::Contain(arguments) => contain::run(arguments),
         Command::EnterContainer(arguments) => contain::enter(arguments),
         Command::Show(arguments) => show::run(arguments, line.json),

@@ -2,13 +2,14 @@
 
 use crate::arguments::live::{ShowArguments, ShowChoice};
 use crate::arguments::socket::Socket;
-use crate::commands::show_routing;
+use crate::commands::{front, show_routing};
 use crate::failure::Failure;
 use crate::render;
 use crate::render::answer::{Interval, list, number, text, whole};
 use crate::render::quantity::{bit_rate, count, of, packet_rate, share};
 use crate::render::table::{Side, table};
 use gateway::control::{self, Asked};
+use messages::control::ControlQuestion;
 use serde_json::{Value, json};
 use std::thread;
 use std::time::Duration;
@@ -17,6 +18,10 @@ use std::time::Duration;
 pub(crate) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
     if !(0.01..=3600.0).contains(&arguments.seconds) {
         return Err(Failure::Usage("--seconds: between 0.01 and 3600".to_owned()));
+    }
+    if arguments.reached.network.front.is_some() && arguments.what != ShowChoice::Policy {
+        let message = "--front: over a network, a gateway tells `policy` and nothing else";
+        return Err(Failure::Usage(message.to_owned()));
     }
     let tell = match arguments.what {
         ShowChoice::Run => verdicts,
@@ -53,7 +58,10 @@ pub(crate) fn ask(socket: &Socket, asked: Asked, json: bool) -> Result<(), Failu
 
 /// Shows which program decides, and what confines the process that runs it.
 fn active(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
-    let mut answer = control::ask(&arguments.socket.control, Asked::Active)?;
+    let mut answer = match front::connected(&arguments.reached.network)? {
+        Some(mut session) => front::ask(&mut session, &ControlQuestion::Show)?,
+        None => control::ask(&arguments.reached.socket.control, Asked::Active)?,
+    };
     let active = answer["active"].take();
     if json {
         return Ok(render::json(&active)?);
@@ -120,7 +128,7 @@ fn measurement(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
         return Err(Failure::Usage(message.to_owned()));
     }
     let asked = Asked::Measure { seconds: arguments.seconds };
-    let mut answer = control::ask(&arguments.socket.control, asked)?;
+    let mut answer = control::ask(&arguments.reached.socket.control, asked)?;
     let measured = answer["measure"].take();
     if json {
         return Ok(render::json(&measured)?);
@@ -212,7 +220,7 @@ fn latency(measured: &Value) -> String {
 }
 
 fn view(arguments: &ShowArguments) -> Result<Value, Failure> {
-    let mut answer = control::ask(&arguments.socket.control, Asked::Picture)?;
+    let mut answer = control::ask(&arguments.reached.socket.control, Asked::Picture)?;
     Ok(answer["picture"].take())
 }
 

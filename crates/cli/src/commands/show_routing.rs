@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(super) fn run(arguments: &ShowArguments, json: bool) -> Result<(), Failure> {
     let routes = arguments.what == ShowChoice::Routes;
     let asked = if routes { Asked::Routes } else { Asked::Neighbours };
-    let answer = control::ask(&arguments.socket.control, asked)?;
+    let answer = control::ask(&arguments.reached.socket.control, asked)?;
     let view = &answer[if routes { "routes" } else { "neighbours" }];
     if json {
         return Ok(render::json(view)?);

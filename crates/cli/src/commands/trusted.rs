@@ -2,6 +2,7 @@
 //! the other processes of such a gateway are.
 
 use crate::allowance::Allowance;
+use crate::commands::front::read as read_key;
 use crate::commands::policy::review::tested;
 use crate::commands::serve::{filled_program, read};
 use crate::failure::Failure;
@@ -10,7 +11,8 @@ use gateway::{Config, beside_core};
 use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
-use messages::limits::LONGEST_BUNDLE;
+use messages::front::ControlSupply;
+use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
 use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
@@ -56,6 +58,17 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
             .arg(path::absolute(&trust.keep_in).map_err(|error| finding(error.to_string()))?);
         for (name, digits) in &trust.keys {
             launch.arg("--key").arg(format!("{name}={digits}"));
+        }
+    }
+    if let Some(front) = &config.front {
+        // A front without a key would be started again and again.
+        read_key(&front.key)?;
+        launch.arg("--front").arg(beside("ravelin-front")?).arg("--listen").arg(front.listen.to_string());
+        launch
+            .arg("--front-key")
+            .arg(path::absolute(&front.key).map_err(|error| finding(error.to_string()))?);
+        for client in &front.clients {
+            launch.arg("--client").arg(client.to_string());
         }
     }
     config.ports.iter().for_each(|port| add_port(&mut launch, port));
@@ -196,17 +209,31 @@ pub(super) fn compile_for_core(file: &Path, without: &[Layer]) -> Result<(), Fai
 }
 
 /// Answers at the control socket that standard output is, by what the core at the other end of standard input
-/// tells; confined, but for the layers in `without`.
-pub(super) fn control_for_core(without: &[Layer]) -> Result<(), Failure> {
+/// tells; confined, but for the layers in `without`. With `fronts`, those that are handed over are answered,
+/// too.
+pub(super) fn control_for_core(without: &[Layer], fronts: bool) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::Finding(format!("the control socket: {error}"));
     let missing = |missing: Missing| Failure::Finding(missing.to_string());
     let entered = confinement::enter(Role::Control, without).map_err(missing)?;
-    let core = standard_input().map_err(failed)?;
+    let mut core = standard_input().map_err(failed)?;
+    let fronts = if fronts { Some(channel_of_fronts(&mut core)?) } else { None };
     let listener = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     entered.lock().map_err(missing)?;
     // `launch` starts another process, with a channel to the core of then.
     let gone = || process::exit(0);
-    beside_core::serve(&UnixListener::from(listener), core, gone).map_err(failed)
+    beside_core::serve(&UnixListener::from(listener), core, fronts, gone).map_err(failed)
+}
+
+/// The channel by which `launch` hands fronts over: it comes by that to the core, before the core has the
+/// other end.
+fn channel_of_fronts(core: &mut Channel) -> Result<Channel, Failure> {
+    let failed = |why: String| Failure::Finding(format!("what `launch` hands over: {why}"));
+    let supplied = core.receive(LONGEST_SUPPLY).map_err(|error| failed(error.to_string()))?;
+    match supplied {
+        Some((ControlSupply::Fronts, mut channels)) => channels.pop().map(Channel::of),
+        _ => None,
+    }
+    .ok_or_else(|| failed("there is no channel".to_owned()))
 }
 
 /// The channel that standard input is.

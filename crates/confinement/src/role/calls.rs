@@ -70,7 +70,8 @@ const FUTEX: AllowedCall = any("futex", libc::SYS_futex, "locks and channels bet
 const CLOCK_GETTIME: AllowedCall =
     any("clock_gettime", libc::SYS_clock_gettime, "the time, where Linux has no call-free clock");
 const SCHED_YIELD: AllowedCall = any("sched_yield", libc::SYS_sched_yield, "waits a moment for a thread");
-const GETRANDOM: AllowedCall = any("getrandom", libc::SYS_getrandom, "keys of hash tables");
+const GETRANDOM: AllowedCall =
+    any("getrandom", libc::SYS_getrandom, "keys of hash tables, and of handshakes");
 const SIGALTSTACK: AllowedCall =
     any("sigaltstack", libc::SYS_sigaltstack, "the end of a thread, and of the process");
 const EXIT_GROUP: AllowedCall = any("exit_group", libc::SYS_exit_group, "the end of the process");
@@ -222,11 +223,15 @@ const COMPILE: &[AllowedCall] = &[
     FCNTL,
 ];
 
+const WRITEV: AllowedCall = any("writev", libc::SYS_writev, "answers in several parts");
+const ACCEPT4: AllowedCall =
+    any("accept4", libc::SYS_accept4, "users and scrapers, at sockets that launch has opened");
+
 const CONTROL: &[AllowedCall] = &[
     READ,
     WRITE,
     any("readv", libc::SYS_readv, "requests in several parts"),
-    any("writev", libc::SYS_writev, "answers in several parts"),
+    WRITEV,
     CLOSE,
     PPOLL,
     AllowedCall {
@@ -237,7 +242,7 @@ const CONTROL: &[AllowedCall] = &[
         arguments: &[&[is(0, libc::AF_NETLINK), is(2, libc::NETLINK_ROUTE)]],
     },
     any("bind", libc::SYS_bind, "subscribes to changes of routes, neighbours, links and addresses"),
-    any("accept4", libc::SYS_accept4, "users and scrapers, at sockets that launch has opened"),
+    ACCEPT4,
     any("shutdown", libc::SYS_shutdown, "ends connections of users"),
     any("getsockname", libc::SYS_getsockname, "where it is reached"),
     any("getpeername", libc::SYS_getpeername, "who a user is"),
@@ -298,6 +303,32 @@ const CONTROL: &[AllowedCall] = &[
     RESTART,
 ];
 
+const FRONT: &[AllowedCall] = &[
+    READ,
+    WRITE,
+    WRITEV,
+    CLOSE,
+    PPOLL,
+    ACCEPT4,
+    RECVFROM,
+    SENDTO,
+    MMAP,
+    MUNMAP,
+    MREMAP,
+    MPROTECT,
+    MADVISE,
+    BRK,
+    FUTEX,
+    CLOCK_GETTIME,
+    SCHED_YIELD,
+    GETRANDOM,
+    SIGALTSTACK,
+    EXIT_GROUP,
+    RESTART,
+    #[cfg(debug_assertions)]
+    FCNTL,
+];
+
 /// The flags that ask for namespaces.
 const NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNET
@@ -315,6 +346,7 @@ impl Role {
             Self::Core => CORE,
             Self::Compile => COMPILE,
             Self::Control => CONTROL,
+            Self::Front => FRONT,
         }
     }
 
@@ -323,7 +355,7 @@ impl Role {
     /// instead, are not.
     pub(crate) fn unknown_calls(self) -> &'static [i64] {
         match self {
-            Self::Core => &[],
+            Self::Core | Self::Front => &[],
             Self::Compile | Self::Control => &[libc::SYS_clone3],
         }
     }

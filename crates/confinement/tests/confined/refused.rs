@@ -135,18 +135,18 @@ fn a_program_gives_no_rights_if_none_are_to_come() {
 }
 
 /// What processes can do once they have all layers of their role: the action, and what comes of it in each.
-const BY_ROLE: [(&str, [Comes; 3]); 11] = [
-    ("make-thread", [Comes::End, Comes::Done, Comes::Done]),
-    ("socket-netlink", [Comes::End, Comes::End, Comes::Done]),
-    ("socket-ipv4", [Comes::End, Comes::End, Comes::End]),
-    ("fork", [Comes::End, Comes::End, Comes::End]),
-    ("fork-by-clone3", [Comes::End, Comes::Unknown, Comes::Unknown]),
-    ("map-executable", [Comes::End, Comes::End, Comes::End]),
-    ("be-dumpable", [Comes::End, Comes::End, Comes::End]),
-    ("type-at-terminal", [Comes::End, Comes::End, Comes::End]),
-    ("set-socket-option", [Comes::End, Comes::End, Comes::End]),
-    ("open-to-read", [Comes::End, Comes::NotThere, Comes::End]),
-    ("open-to-write", [Comes::End, Comes::End, Comes::End]),
+const BY_ROLE: [(&str, [Comes; 4]); 11] = [
+    ("make-thread", [Comes::End, Comes::Done, Comes::Done, Comes::End]),
+    ("socket-netlink", [Comes::End, Comes::End, Comes::Done, Comes::End]),
+    ("socket-ipv4", [Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("fork", [Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("fork-by-clone3", [Comes::End, Comes::Unknown, Comes::Unknown, Comes::End]),
+    ("map-executable", [Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("be-dumpable", [Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("type-at-terminal", [Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("set-socket-option", [Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("open-to-read", [Comes::End, Comes::NotThere, Comes::End, Comes::End]),
+    ("open-to-write", [Comes::End, Comes::End, Comes::End, Comes::End]),
 ];
 
 /// What comes of an action.
@@ -201,6 +201,21 @@ fn whoever_compiles_is_refused_every_forbidden_action_that_is_not_its_work() {
             Some((_, 0)) => assert_eq!(told.output, "ready\ndone\n", "{name}"),
             Some((_, error)) => assert_eq!(told.output, format!("ready\nfailed {error}\n"), "{name}"),
             None => assert!(told.killed(), "{name}: {told:?}"),
+        }
+    }
+}
+
+#[test]
+fn whoever_listens_on_a_network_is_refused_every_forbidden_action_that_is_not_its_work() {
+    if !can_run("whoever_listens_on_a_network_is_refused_every_forbidden_action_that_is_not_its_work") {
+        return;
+    }
+    for (name, _) in actions() {
+        let told = locked(Role::Front, &name);
+        match name.as_str() {
+            // It may take connections; the socket here does not listen.
+            "accept" => assert_eq!(told.output, format!("ready\nreached {}\n", libc::EINVAL)),
+            _ => assert!(told.killed(), "{name}: {told:?}"),
         }
     }
 }

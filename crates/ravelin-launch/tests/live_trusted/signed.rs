@@ -20,12 +20,12 @@ fn signer(number: u8) -> Signer {
     Signer::new(&[number + 1; 32]).expect("a key")
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The section of the gateway's file: two of three must sign.
-fn trust() -> String {
+pub(crate) fn trust() -> String {
     let mut text = "[trust]\ngateway = \"g7\"\nthreshold = 2\nkeep_in = \"kept\"\n[trust.keys]\n".to_owned();
     for (number, name) in (0..).zip(NAMES) {
         text += &format!("{name} = \"{}\"\n", hexadecimal(&signer(number).public_key()));
@@ -44,7 +44,7 @@ fn ir(folder: &Path, program: &str) -> String {
 }
 
 /// A policy that lets datagrams to port 7 pass, and those to port 9 if it `opens` that.
-fn policy(folder: &Path, version: u64, opens: bool) -> SignedPolicy {
+pub(crate) fn policy(folder: &Path, version: u64, opens: bool) -> SignedPolicy {
     let program = if opens { PROGRAM.replace("7 => across", "7 | 9 => across") } else { PROGRAM.to_owned() };
     let engine = EngineVersion::OWN;
     let (not_before, expiry) = (0, 1 << 40);
@@ -61,7 +61,7 @@ fn policy(folder: &Path, version: u64, opens: bool) -> SignedPolicy {
 }
 
 /// Its bundle.
-fn signed(policy: &SignedPolicy, by: &[u8]) -> Vec<u8> {
+pub(crate) fn signed(policy: &SignedPolicy, by: &[u8]) -> Vec<u8> {
     let bundle = sign(policy, &signer(by[0])).expect("a policy");
     by[1..].iter().fold(bundle, |bundle, number| add_signature(&bundle, &signer(*number)).expect("signed"))
 }
@@ -72,7 +72,7 @@ fn gateway(test: &str) -> Option<Trusted> {
 }
 
 /// The same with this section in its file, and with what is to be made ready.
-fn gateway_with(test: &str, in_file: &str, ready: impl FnOnce()) -> Option<Trusted> {
+pub(crate) fn gateway_with(test: &str, in_file: &str, ready: impl FnOnce()) -> Option<Trusted> {
     let trusted = Trusted::with(test, &[], in_file, |folder| {
         ready();
         let bundle = signed(&policy(folder, 1, false), &[0, 1]);
@@ -88,7 +88,7 @@ fn gateway_with(test: &str, in_file: &str, ready: impl FnOnce()) -> Option<Trust
 }
 
 /// Whether a command ended well, and what it said.
-fn ended(output: io::Result<Output>) -> (bool, String) {
+pub(crate) fn ended(output: io::Result<Output>) -> (bool, String) {
     let output = output.expect("it runs");
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&said).into_owned())
@@ -128,7 +128,7 @@ impl Trusted {
     }
 
     /// Hands in a bundle that is refused, and returns why; what ran goes on.
-    fn refused(&self, bundle: &[u8]) -> String {
+    pub(crate) fn refused(&self, bundle: &[u8]) -> String {
         let before = self.shown();
         let (well, said) = self.install(bundle, &[]);
         assert!(!well, "{said}");
@@ -139,7 +139,7 @@ impl Trusted {
     }
 
     /// Kills everything at once, and starts it again.
-    fn kill_all(&mut self) {
+    pub(crate) fn kill_all(&mut self) {
         let launch = Pid::from_raw(self.launch.id() as i32).expect("not 0");
         kill_process(launch, Signal::KILL).expect("it runs");
         self.launch.wait().expect("it ends");

@@ -1,0 +1,24 @@
+//! What `launch` says about the process that listens on a network: to that process, and to `control`, which
+//! answers it. What that process asks of `control` is what `control` asks of the core.
+
+use serde::{Deserialize, Serialize};
+
+/// The first and only message of `launch` to the front. With two descriptors: the socket at which it listens,
+/// and its channel to `control`. What stands in it is not looked at before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrontBegin {
+    /// The text of its secret key.
+    pub key: String,
+    /// The clients that it knows, each as a text.
+    pub clients: Vec<String>,
+}
+
+/// What `launch` says to `control`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ControlSupply {
+    /// With one descriptor: the channel for what follows. It is the first message of all, and comes by the
+    /// channel to the core, before the core has the other end.
+    Fronts,
+    /// With one descriptor: the channel of a front that was started.
+    Front,
+}
