@@ -17,6 +17,7 @@ mod observed;
 mod open_checksums;
 mod punts;
 pub mod recent;
+mod rest;
 mod ring;
 #[cfg(feature = "observe")]
 mod stage_costs;
@@ -37,6 +38,7 @@ pub use generation::{Generation, Loaded, PortLosses};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted, PuntedPackets, Urgency, Urgent};
 pub use recent::{Example, Recent};
+pub use rest::Resting;
 #[cfg(feature = "observe")]
 pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
@@ -62,6 +64,7 @@ use subscribe::Subscriber;
 use two_phase::Vote;
 #[cfg(feature = "observe")]
 use watch::Watcher;
+use worker::LivePass;
 
 /// A function that a worker runs on its generation between two batches; it also gets the losses at the ports
 /// since the generation took over.
@@ -97,6 +100,8 @@ enum Request {
     /// Measure where time goes.
     #[cfg(feature = "observe")]
     Measure(Box<Measuring>),
+    /// Stand still, so that another process can go on.
+    Rest(rest::Rest),
     /// Stop the worker.
     Stop,
 }
@@ -316,6 +321,17 @@ impl Remote {
         discard: Vec<String>,
         ports: Vec<OtherPorts>,
     ) -> Option<Replaced> {
+        self.replace_when(generations, discard, ports, || ())
+    }
+
+    /// The same; `asked_for` is called when all workers have been asked, before their answers are waited for.
+    fn replace_when(
+        &self,
+        generations: Vec<Generation>,
+        discard: Vec<String>,
+        ports: Vec<OtherPorts>,
+        asked_for: impl FnOnce(),
+    ) -> Option<Replaced> {
         let mut ports = ports.into_iter();
         let discard: Arc<[String]> = discard.into();
         let (answer, answers) = mpsc::channel();
@@ -328,6 +344,7 @@ impl Remote {
             Some(Request::Replace(Box::new(Takeover { new, discard, ports, vote, answer, worker })))
         });
         drop((votes, answer));
+        asked_for();
         let mut answers: Vec<_> = answers.iter().collect();
         answers.sort_by_key(|&(worker, ..)| worker);
         if !asked || answers.len() < self.workers() {

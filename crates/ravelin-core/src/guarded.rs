@@ -99,6 +99,14 @@ impl Receiver for Guarded {
         self.inner.has_more()
     }
 
+    fn place(&mut self) -> u32 {
+        self.inner.place()
+    }
+
+    fn begin_at(&mut self, place: u32) -> bool {
+        self.inner.begin_at(place)
+    }
+
     fn joins(&mut self) {
         self.inner.joins();
     }

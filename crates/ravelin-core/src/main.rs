@@ -8,7 +8,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     use std::os::fd::AsFd;
     let channel = std::io::stdin().as_fd().try_clone_to_owned().map(messages::Channel::of);
-    let ended = channel.map_err(ravelin_core::CoreError::from).and_then(ravelin_core::run);
+    let ended = channel
+        .map_err(ravelin_core::CoreError::from)
+        .and_then(|launch| ravelin_core::run(launch, exec::BackendKind::Interpreter));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

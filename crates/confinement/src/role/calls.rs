@@ -298,6 +298,28 @@ const CONTROL: &[AllowedCall] = &[
     RESTART,
 ];
 
+/// What a core needs in addition until its machine code and its threads are there.
+const PREPARING: &[AllowedCall] = &[
+    any("mmap", libc::SYS_mmap, "memory, that of machine code too"),
+    any("mprotect", libc::SYS_mprotect, "lets machine code be executed and not be written"),
+    CLONE,
+    any("prctl", libc::SYS_prctl, "names of threads, and no new privileges"),
+    any("seccomp", libc::SYS_seccomp, "the list of calls"),
+    any("prlimit64", libc::SYS_prlimit64, "limits, and the stack of a thread"),
+    any("rt_sigaction", libc::SYS_rt_sigaction, "tells a refused call"),
+    any("personality", libc::SYS_personality, "whether what can be read can be executed"),
+    any("newfstatat", libc::SYS_newfstatat, "whether the error output is a file"),
+    #[cfg(target_arch = "x86_64")]
+    any("fstat", libc::SYS_fstat, "whether the error output is a file"),
+    any("fcntl", libc::SYS_fcntl, "another handle of a channel"),
+    any("eventfd2", libc::SYS_eventfd2, "bells between threads"),
+    SET_ROBUST_LIST,
+    RSEQ,
+    SCHED_GETAFFINITY,
+    GETTID,
+    RT_SIGPROCMASK,
+];
+
 /// The flags that ask for namespaces.
 const NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNET
@@ -316,6 +338,14 @@ impl Role {
             Self::Compile => COMPILE,
             Self::Control => CONTROL,
         }
+    }
+
+    /// The calls that a process of this role may make while it still makes its threads and machine code: those
+    /// that it may make later, with memory that can be executed, and those by which it becomes ready.
+    pub(crate) fn preparing_calls(self) -> Vec<AllowedCall> {
+        let later =
+            self.calls().iter().filter(|call| PREPARING.iter().all(|first| first.number != call.number));
+        PREPARING.iter().chain(later).copied().collect()
     }
 
     /// Calls that are answered as by a Linux that does not know them, since the caller makes another one

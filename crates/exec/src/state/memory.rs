@@ -135,6 +135,13 @@ impl ProgramMemory {
         self.registers[register as usize].write(cell, value);
     }
 
+    /// Writes a cell of a register where both are there.
+    pub fn write_cell(&mut self, register: u32, cell: u32, value: u64) {
+        if let Some(register) = self.registers.get_mut(register as usize) {
+            register.write(cell, value);
+        }
+    }
+
     /// All cells of a register.
     pub fn cells(&self, register: u32) -> &[u64] {
         self.registers[register as usize].cells()
