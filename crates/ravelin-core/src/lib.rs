@@ -32,4 +32,4 @@ mod taking_over;
 
 pub use activation::{Activation, ActivationError, Active};
 pub use in_force::{InForce, InstallError, Runs, TakenOver, TwoClocks};
-pub use run::{CoreError, run};
+pub use run::{CoreError, main};

@@ -24,7 +24,8 @@ use ports::live::clock::{Clock, MachineClock};
 use ports::live::handed_over::PortRenewal;
 use std::fmt;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
 use std::sync::{Arc, Barrier, mpsc};
 use std::{process, thread};
 
@@ -74,12 +75,26 @@ pub enum CoreError {
     Compile(String),
 }
 
+/// What the program of a core does: it runs by this back end, with one end of a channel to `launch` as its
+/// standard input.
+#[must_use]
+pub fn main(back_end: BackendKind) -> ExitCode {
+    let channel = io::stdin().as_fd().try_clone_to_owned().map(Channel::of);
+    match channel.map_err(CoreError::from).and_then(|launch| run(launch, back_end)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Runs until `launch` is gone, by this back end. One that makes machine code has to make it before this core
 /// locks itself in.
 ///
 /// # Errors
 /// What it is given cannot be used, or a worker fails.
-pub fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
+fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let begin = supply::begin(&mut launch)?;
     let without = begin.without.iter().map(|name| name.parse()).collect::<Result<Vec<Layer>, _>>()?;
     let entered = confinement::enter(Role::Core, &without)?;

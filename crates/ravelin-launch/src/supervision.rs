@@ -208,6 +208,11 @@ struct Pending {
 /// # Errors
 /// A port cannot be opened at the start, or a process cannot be started.
 pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
+    if settings.native {
+        say(
+            "ravelin-launch: the core is of the native tier: Cranelift, a compiler, is within the trusted part",
+        );
+    }
     let ports = settings.ports.iter().map(|wanted| Port::open(wanted, settings));
     let ports = ports.collect::<Result<Vec<_>, _>>()?;
     let store = settings.trust.as_ref().map(|trust| {

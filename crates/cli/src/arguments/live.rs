@@ -20,6 +20,7 @@ Examples:
   ravelin serve gateway.toml
   ravelin serve gateway.toml --check
   ravelin serve gateway.toml --trusted
+  ravelin serve gateway.toml --trusted --native
   ravelin serve gateway.toml --back-end auto --schedule cost")]
 pub(crate) struct ServeArguments {
     /// The file that describes the gateway
@@ -31,6 +32,9 @@ pub(crate) struct ServeArguments {
     /// Run packets in a confined process, apart from everything else
     #[arg(long, conflicts_with_all = ["check", "back_end"])]
     pub(crate) trusted: bool,
+    /// Have the confined process compile each program to machine code: faster, and the compiler is trusted, too
+    #[arg(long, requires = "trusted")]
+    pub(crate) native: bool,
     /// Run although this layer of confinement is missing (`ravelin doctor trust` names them); may be repeated
     #[arg(long, requires = "trusted", value_name = "LAYER")]
     pub(crate) without: Vec<confinement::Layer>,

@@ -176,6 +176,7 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
                 }
                 let beside = match between {
                     Between::Split => Between::Interpreter,
+                    Between::SplitNative => Between::OneProcess,
                     _ => Between::Linux,
                 };
                 let beside_place = if beside.has_policy() { place } else { 0 };
