@@ -106,9 +106,9 @@ impl Handover<'_> {
         self.pending.take_over(old.pending, &shared.events)
     }
 
-    /// Writes a cell of a register, as a packet would. Neither has to be there.
-    pub fn write_register(&mut self, register: u32, cell: u32, value: u64) {
-        self.memory.write_cell(register, cell, value);
+    /// Writes a cell of a register, as a packet would; returns whether both are there.
+    pub fn write_register(&mut self, register: u32, cell: u32, value: u64) -> bool {
+        self.memory.write_cell(register, cell, value)
     }
 
     fn take_counters(&mut self, old: &mut Handover<'_>, counters: &Pairs) {

@@ -135,11 +135,9 @@ impl ProgramMemory {
         self.registers[register as usize].write(cell, value);
     }
 
-    /// Writes a cell of a register where both are there.
-    pub fn write_cell(&mut self, register: u32, cell: u32, value: u64) {
-        if let Some(register) = self.registers.get_mut(register as usize) {
-            register.write(cell, value);
-        }
+    /// Writes a cell of a register; returns whether both are there.
+    pub fn write_cell(&mut self, register: u32, cell: u32, value: u64) -> bool {
+        self.registers.get_mut(register as usize).is_some_and(|register| register.write(cell, value))
     }
 
     /// All cells of a register.
