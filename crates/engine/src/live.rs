@@ -21,6 +21,7 @@ mod rest;
 mod ring;
 #[cfg(feature = "observe")]
 mod stage_costs;
+mod stand_still;
 mod state;
 #[cfg(feature = "observe")]
 mod subscribe;
@@ -38,7 +39,6 @@ pub use generation::{Generation, Loaded, PortLosses};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted, PuntedPackets, Urgency, Urgent};
 pub use recent::{Example, Recent};
-pub use rest::Resting;
 #[cfg(feature = "observe")]
 pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
@@ -55,8 +55,9 @@ use look::{Counted, Look};
 #[cfg(feature = "observe")]
 use measure::Measuring;
 use ports::live::clock::Clock;
-use ports::live::{Bell, Lane};
+use ports::live::{Bell, Lane, Receiver};
 use std::io;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 #[cfg(feature = "observe")]
@@ -64,7 +65,6 @@ use subscribe::Subscriber;
 use two_phase::Vote;
 #[cfg(feature = "observe")]
 use watch::Watcher;
-use worker::LivePass;
 
 /// A function that a worker runs on its generation between two batches; it also gets the losses at the ports
 /// since the generation took over.
@@ -372,6 +372,19 @@ impl Remote {
         Some(Replaced { outcome, retired, lanes, pause: longest })
     }
 
+    /// Lets all workers stand still between two batches. Requests that are made later wait until they go on.
+    pub fn rest(&self) -> Resting {
+        let (workers, sent) = (self.workers(), Arc::new(AtomicUsize::new(0)));
+        let mut all = Vec::new();
+        // One that has ended does not answer.
+        let _ = self.each(|_| {
+            let (turns, taken) = mpsc::channel();
+            all.push(turns);
+            Some(Request::Rest(rest::Rest { sent: sent.clone(), workers, turns: taken }))
+        });
+        Resting { remote: self.clone(), turns: all }
+    }
+
     /// Provides the memory of a program that is to take over, before workers stand still for it: so many
     /// bytes of tables that begin anew, at all workers together. `None` if a worker has ended.
     pub fn make_ready(&self, loaded: &mut Loaded, bytes: u64) -> Option<()> {
@@ -453,6 +466,45 @@ impl Remote {
 
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Workers that stand still, or are about to. They go on when this is dropped.
+pub struct Resting {
+    remote: Remote,
+    turns: Vec<mpsc::Sender<rest::Turn>>,
+}
+
+impl Resting {
+    /// Runs `turn` on each worker's generation and ports, with one argument for each worker, and returns the
+    /// results worker by worker; `None` if a worker has ended.
+    pub fn each<S: Send + 'static, T: Send + 'static>(
+        &self,
+        meant: Vec<S>,
+        turn: impl Fn(&mut Generation, &mut [Box<dyn Receiver>], S) -> T + Send + Sync + 'static,
+    ) -> Option<Vec<T>> {
+        let turn = Arc::new(turn);
+        let answers: Vec<_> = self
+            .turns
+            .iter()
+            .zip(meant)
+            .map(|(turns, meant)| {
+                let (turn, (answer, answers)) = (turn.clone(), mpsc::channel());
+                // Whoever asked may have gone, and the worker may have ended.
+                let asked: rest::Turn =
+                    Box::new(move |generation, ports| drop(answer.send(turn(generation, ports, meant))));
+                let _ = turns.send(asked);
+                answers
+            })
+            .collect();
+        answers.into_iter().map(|answers| answers.recv().ok()).collect()
+    }
+
+    /// Lets another program take over before the first packet, as [`Remote::replace`] does, and the workers
+    /// go on.
+    pub fn replace(self, generations: Vec<Generation>) -> Option<Replaced> {
+        let Resting { remote, turns } = self;
+        remote.replace_when(generations, Vec::new(), Vec::new(), || drop(turns))
     }
 }
 

@@ -8,7 +8,7 @@
 //! allows. Otherwise somebody further on would write into a frame that was judged, at a place that the
 //! container named.
 
-use crate::run::CoreError;
+use crate::error::CoreError;
 use guard::{Guard, OwnAddresses, SourceRefusal};
 use messages::limits::MOST_ADDRESSES;
 use packet::Batch;

@@ -2,8 +2,8 @@
 //! takes no packet from then on. Whatever goes wrong before the last word, this core goes on.
 
 use crate::carried::carried;
+use crate::error::say;
 use crate::policies::Policies;
-use crate::run::say;
 use messages::limits::LONGEST_MESSAGE;
 use messages::takeover::{TakeoverAnswer, TakeoverQuestion};
 use messages::{Channel, ChannelError};

@@ -1,14 +1,15 @@
 //! Runs the core from its first message to its end.
 //!
 //! Workers run packets. Beside them there is one thread for each process that may say something: `launch`,
-//! `compile`, `control` and another core that takes over. All are made before the core locks itself in, and none ends before the core does:
-//! a locked core can neither make a thread nor end one.
+//! `compile`, `control` and another core that takes over. All are made before the core locks itself in, and
+//! none ends before the core does: a locked core can neither make a thread nor end one.
 
 use crate::activation::{self, Activation, Loading};
 use crate::answers::Answering;
 use crate::boot;
+use crate::error::{CoreError, say};
 use crate::handing_over::hand_over;
-use crate::in_force::{InForce, InstallError};
+use crate::in_force::InForce;
 use crate::policies::{self, Policies};
 use crate::supply::{self, Supply};
 use crate::taking_over::{Before, Chosen, Origin, Taken, choose};
@@ -16,64 +17,17 @@ use bundle::EngineVersion;
 use confinement::{Layer, Role};
 use engine::live::{self, Resting};
 use exec::BackendKind;
+use messages::Channel;
 use messages::launch::{Begin, CoreReport, LaunchMessage};
 use messages::limits::LONGEST_MESSAGE;
-use messages::{Channel, ChannelError};
 use ports::live::Lane;
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::handed_over::PortRenewal;
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::{Arc, Barrier, mpsc};
 use std::{process, thread};
-
-/// Why the core ends.
-#[derive(Debug, thiserror::Error)]
-pub enum CoreError {
-    /// the channel to `launch`
-    #[error("launch: {0}")]
-    Channel(#[from] ChannelError),
-    /// the system refuses
-    #[error("{0}")]
-    System(#[from] io::Error),
-    /// a message that does not belong there
-    #[error("launch: {0}")]
-    Order(&'static str),
-    /// a layer of confinement is missing
-    #[error("{0}; `--without` with its name lets the core run without it")]
-    Missing(#[from] confinement::Missing),
-    /// the name of a layer
-    #[error("{0}")]
-    UnknownLayer(#[from] confinement::UnknownLayer),
-    /// a port
-    #[error("interface {interface}: {source}")]
-    Port {
-        /// Its name.
-        interface: String,
-        /// Why it cannot be adopted.
-        source: io::Error,
-    },
-    /// the first program
-    #[error("{0}")]
-    First(#[from] activation::ActivationError),
-    /// whose policies are taken
-    #[error("whose policies are taken: {0}")]
-    Trust(#[from] bundle::TrustError),
-    /// a policy
-    #[error("{0}")]
-    Install(#[from] InstallError),
-    /// the policy before an unconfirmed one
-    #[error("the policy before the unconfirmed one does not take over: {0}; another core begins with it")]
-    Return(InstallError),
-    /// another core
-    #[error("the core that runs does not hand over: {0}")]
-    NotHandedOver(String),
-    /// what `compile` says
-    #[error("{0}")]
-    Compile(String),
-}
 
 /// What the program of a core does: it runs by this back end, with one end of a channel to `launch` as its
 /// standard input.
@@ -243,9 +197,4 @@ fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), C
         }
     }
     Ok(())
-}
-
-/// Says what is wrong. Where nobody can read it, packets matter more.
-pub(crate) fn say(error: &dyn fmt::Display) {
-    let _ = writeln!(io::stderr(), "ravelin-core: {error}");
 }

@@ -1,7 +1,7 @@
 //! What the core is given at its start: how it is to run, and its ports.
 
+use crate::error::CoreError;
 use crate::guarded::{Refused, guarded};
-use crate::run::CoreError;
 use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_PORTS, MOST_WORKERS};
 use messages::{Channel, ChannelError};

@@ -3,9 +3,9 @@
 
 use crate::activation::{Loading, Prepared, prepare};
 use crate::carried;
+use crate::error::CoreError;
 use crate::in_force::{InForce, InstallError, Runs, TakenOver};
 use crate::policies::now;
-use crate::run::CoreError;
 use crate::{ActivationError, Active};
 use bundle::TableRight;
 use engine::live::Resting;
@@ -56,8 +56,8 @@ impl Before {
         }
     }
 
-    /// Has the program go on with what packets left in the other core and with its ports. The other core takes
-    /// no packet from then on, or goes on if this fails.
+    /// Has the program go on with what packets left in the other core and with its ports. The other core
+    /// takes no packet from then on, or goes on if this fails.
     ///
     /// # Errors
     /// The other core does not hand over, what it remembers does not fit, or a worker has ended.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The gateway has the program `rules/firewall` with so many rules, and one connection. Told are, of each of
-//! COUNT times, the longest time from one datagram to the next at the host behind it, and beside it the same of
-//! as many times in which nothing happens; and how many datagrams were lost.
+//! COUNT times, the longest time from one datagram to the next at the host behind it, and beside it the same
+//! of as many times in which nothing happens; and how many datagrams were lost.
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -227,7 +227,8 @@ mod linux {
     /// The times: whether a core followed another one, from when to when.
     type Times = Vec<(bool, (Instant, Instant))>;
 
-    /// Has cores follow each other, so many times; returns when, and how long no core took packets, as they say.
+    /// Has cores follow each other, so many times; returns when, and how long no core took packets, as they
+    /// say.
     fn happen(launch: &Launch, count: usize, kills: bool) -> Result<(Times, Vec<Duration>), Failure> {
         let (mut times, mut told) = (Vec::new(), Vec::new());
         for _ in 0..count {

@@ -35,7 +35,7 @@ pub(crate) struct Settings {
     pub(crate) workers: u16,
     /// The ports in order.
     pub(crate) ports: Vec<WantedPort>,
-    /// Whether the core makes machine code before it locks itself in, so that each program needs another core.
+    /// Whether the core makes machine code before it locks itself in: each program needs another core then.
     pub(crate) native: bool,
     /// The layers of confinement that may be missing.
     pub(crate) without: Vec<Layer>,

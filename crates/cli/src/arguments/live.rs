@@ -32,7 +32,7 @@ pub(crate) struct ServeArguments {
     /// Run packets in a confined process, apart from everything else
     #[arg(long, conflicts_with_all = ["check", "back_end"])]
     pub(crate) trusted: bool,
-    /// Have the confined process compile each program to machine code: faster, and the compiler is trusted, too
+    /// Have the confined process make machine code of programs: faster, with a compiler that is trusted
     #[arg(long, requires = "trusted")]
     pub(crate) native: bool,
     /// Run although this layer of confinement is missing (`ravelin doctor trust` names them); may be repeated

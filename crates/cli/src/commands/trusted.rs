@@ -22,8 +22,8 @@ use std::path::{self, Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
 
-/// Becomes `ravelin-launch`, which starts the processes of this gateway, with a core that runs machine code if it
-/// is to be `native`.
+/// Becomes `ravelin-launch`, which starts the processes of this gateway; its core runs machine code if it is
+/// to be `native`.
 pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer]) -> Result<(), Failure> {
     let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
     suits(config).map_err(finding)?;

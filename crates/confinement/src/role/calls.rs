@@ -363,8 +363,8 @@ impl Role {
         }
     }
 
-    /// The calls that a process of this role may make while it still makes its threads and machine code: those
-    /// that it may make later, with memory that can be executed, and those by which it becomes ready.
+    /// The calls that a process of this role may make while it still makes its threads and machine code:
+    /// those that it may make later, with memory that can be executed, and those by which it becomes ready.
     pub(crate) fn preparing_calls(self) -> Vec<AllowedCall> {
         let later =
             self.calls().iter().filter(|call| PREPARING.iter().all(|first| first.number != call.number));

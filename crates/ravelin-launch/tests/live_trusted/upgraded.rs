@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How many cores take over while datagrams pass.
 const UPGRADES: usize = 5;
 
-/// Numbered datagrams from one host to the other, as long as `work` lasts: how many were sent, and which came.
+/// Numbered datagrams from host to host as long as `work` lasts: how many were sent, and which came.
 fn numbered(trusted: &Trusted, work: impl FnOnce()) -> (u64, Vec<u64>) {
     let socket =
         |host: &Namespace, address| host.inside(|| UdpSocket::bind(address)).expect("in the namespace");

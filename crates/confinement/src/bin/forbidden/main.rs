@@ -10,8 +10,8 @@
 //! itself, and writes how it ended and the name of the host; `forbidden name-trial LAYERS` lets this action
 //! name the host, in a place where nobody else sees it. `core-with-thread` and `core-in-old-way` are cores
 //! that cannot be locked. `core-native` is a core that has kept to its own work before it was locked, and
-//! `core-preparing` one that still does. `forbidden read FOLDER LAYERS PATH` confines itself as whoever compiles, to that
-//! folder, and reads a file; `forbidden write` writes one.
+//! `core-preparing` one that still does. `forbidden read FOLDER LAYERS PATH` confines itself as whoever
+//! compiles, to that folder, and reads a file; `forbidden write` writes one.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![deny(unsafe_code)]

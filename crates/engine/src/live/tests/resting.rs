@@ -1,5 +1,5 @@
-//! Workers that stand still for another process: they take no packet, whatever they had taken is run, and what
-//! is asked for meanwhile comes before the next one.
+//! Workers that stand still for another process: they take no packet, whatever they had taken is run, and
+//! what is asked for meanwhile comes before the next one.
 
 use super::*;
 
