@@ -62,9 +62,9 @@ mod linux {
         plug(&gateway, &a, ("to-a", A, 1))?;
         plug(&gateway, &b, ("to-b", B, 2))?;
         let folder = tempfile::tempdir()?;
-        let mut launch = start(&gateway, folder.path(), rules, more)?;
+        let launch = start(&gateway, folder.path(), rules, more)?;
         let socket = |host: &Namespace, address| host.inside(|| UdpSocket::bind(address));
-        let (from, to) = (socket(&a, (A, 0))??, socket(&b, (B, 7))??);
+        let (from, to) = (socket(&a, (A, 0))?, socket(&b, (B, 7))?);
         rustix::net::sockopt::set_socket_recv_buffer_size_force(&to, 64 << 20)?;
         launch.hears("core: program 2 runs")?;
         meet(&from, &to)?;
