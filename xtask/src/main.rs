@@ -22,7 +22,7 @@ Tasks of this repository.
   cargo xtask fuzz [--seconds N] [TARGET]...   fuzz targets by libFuzzer, the readers for 60 s each if nothing else is said
   cargo xtask redteam [FRAMES] [--json]   attacks by root of a container, 2,000,000 frames of each if nothing else is said
   cargo xtask tidy                    the rules of the house alone
-  cargo xtask trusted [--json]        lines, crates and unsafe blocks of the program ravelin-core
+  cargo xtask trusted [--native] [--json]   lines, crates and unsafe blocks of ravelin-core, or of ravelin-core-native
   cargo xtask reproduce               builds the program ravelin-core twice from nothing, and compares
   cargo xtask sbom [CRATE]            a bill of materials (CycloneDX) of a program, of ravelin-core if no crate is said
   cargo xtask demo-capture [--check]  make captures/demo.pcapng again, or compare it

@@ -17,9 +17,11 @@ mod observed;
 mod open_checksums;
 mod punts;
 pub mod recent;
+mod rest;
 mod ring;
 #[cfg(feature = "observe")]
 mod stage_costs;
+mod stand_still;
 mod state;
 #[cfg(feature = "observe")]
 mod subscribe;
@@ -53,8 +55,9 @@ use look::{Counted, Look};
 #[cfg(feature = "observe")]
 use measure::Measuring;
 use ports::live::clock::Clock;
-use ports::live::{Bell, Lane};
+use ports::live::{Bell, Lane, Receiver};
 use std::io;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 #[cfg(feature = "observe")]
@@ -97,6 +100,8 @@ enum Request {
     /// Measure where time goes.
     #[cfg(feature = "observe")]
     Measure(Box<Measuring>),
+    /// Stand still, so that another process can go on.
+    Rest(rest::Rest),
     /// Stop the worker.
     Stop,
 }
@@ -316,6 +321,17 @@ impl Remote {
         discard: Vec<String>,
         ports: Vec<OtherPorts>,
     ) -> Option<Replaced> {
+        self.replace_when(generations, discard, ports, || ())
+    }
+
+    /// The same; `asked_for` is called when all workers have been asked, before their answers are waited for.
+    fn replace_when(
+        &self,
+        generations: Vec<Generation>,
+        discard: Vec<String>,
+        ports: Vec<OtherPorts>,
+        asked_for: impl FnOnce(),
+    ) -> Option<Replaced> {
         let mut ports = ports.into_iter();
         let discard: Arc<[String]> = discard.into();
         let (answer, answers) = mpsc::channel();
@@ -328,6 +344,7 @@ impl Remote {
             Some(Request::Replace(Box::new(Takeover { new, discard, ports, vote, answer, worker })))
         });
         drop((votes, answer));
+        asked_for();
         let mut answers: Vec<_> = answers.iter().collect();
         answers.sort_by_key(|&(worker, ..)| worker);
         if !asked || answers.len() < self.workers() {
@@ -353,6 +370,19 @@ impl Remote {
             }
         }
         Some(Replaced { outcome, retired, lanes, pause: longest })
+    }
+
+    /// Lets all workers stand still between two batches. Requests that are made later wait until they go on.
+    pub fn rest(&self) -> Resting {
+        let (workers, sent) = (self.workers(), Arc::new(AtomicUsize::new(0)));
+        let mut all = Vec::new();
+        // One that has ended does not answer.
+        let _ = self.each(|_| {
+            let (turns, taken) = mpsc::channel();
+            all.push(turns);
+            Some(Request::Rest(rest::Rest { sent: sent.clone(), workers, turns: taken }))
+        });
+        Resting { remote: self.clone(), turns: all }
     }
 
     /// Provides the memory of a program that is to take over, before workers stand still for it: so many
@@ -436,6 +466,45 @@ impl Remote {
 
     fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Workers that stand still, or are about to. They go on when this is dropped.
+pub struct Resting {
+    remote: Remote,
+    turns: Vec<mpsc::Sender<rest::Turn>>,
+}
+
+impl Resting {
+    /// Runs `turn` on each worker's generation and ports, with one argument for each worker, and returns the
+    /// results worker by worker; `None` if a worker has ended.
+    pub fn each<S: Send + 'static, T: Send + 'static>(
+        &self,
+        meant: Vec<S>,
+        turn: impl Fn(&mut Generation, &mut [Box<dyn Receiver>], S) -> T + Send + Sync + 'static,
+    ) -> Option<Vec<T>> {
+        let turn = Arc::new(turn);
+        let answers: Vec<_> = self
+            .turns
+            .iter()
+            .zip(meant)
+            .map(|(turns, meant)| {
+                let (turn, (answer, answers)) = (turn.clone(), mpsc::channel());
+                // Whoever asked may have gone, and the worker may have ended.
+                let asked: rest::Turn =
+                    Box::new(move |generation, ports| drop(answer.send(turn(generation, ports, meant))));
+                let _ = turns.send(asked);
+                answers
+            })
+            .collect();
+        answers.into_iter().map(|answers| answers.recv().ok()).collect()
+    }
+
+    /// Lets another program take over before the first packet, as [`Remote::replace`] does, and the workers
+    /// go on.
+    pub fn replace(self, generations: Vec<Generation>) -> Option<Replaced> {
+        let Resting { remote, turns } = self;
+        remote.replace_when(generations, Vec::new(), Vec::new(), || drop(turns))
     }
 }
 

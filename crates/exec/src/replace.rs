@@ -217,8 +217,11 @@ pub fn make_ready(old: &Program, held: &[u64], new: &mut dyn Backend, new_progra
     provide(new_program, bytes, new, |table| !kept.contains(&table));
 }
 
-/// The plan of the takeover; an error if a table or group does not fit and is not given up.
-fn plan(old: &Program, new: &Program, discard: &[String]) -> Result<Replacement, ReplaceError> {
+/// The plan of a takeover.
+///
+/// # Errors
+/// A table or group has another shape in the new program and is not given up.
+pub fn plan(old: &Program, new: &Program, discard: &[String]) -> Result<Replacement, ReplaceError> {
     let plan = replacement(old, new, discard);
     for (name, fate) in plan.tables.iter().chain(&plan.groups) {
         if let Fate::Misfit { old, new } = fate {

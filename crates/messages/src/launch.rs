@@ -1,7 +1,7 @@
 //! What `launch` says to the core, and what the core answers.
 //!
 //! ```text
-//! Begin, Kept, Port for each port, Start   then, in any order: Renewed, Compile, Control, HasKept
+//! Begin, Kept, Beside, Port for each port, Start   then, in any order: Renewed, Compile, Control, HasKept, HandOver
 //! ```
 
 use guard::OwnAddresses;
@@ -14,6 +14,10 @@ pub enum LaunchMessage {
     Begin(Begin),
     /// What was kept of the policies before, where they have to be signed: the second message.
     Kept(Kept),
+    /// Another core runs, and this one takes over from it: behind `Begin` and `Kept`. With the channel to it,
+    /// and where it is to take over with another program than runs there, the channel by which `compile`
+    /// gives this one.
+    Beside,
     /// A port, with its descriptors. Ports are numbered from 1 in the order in which they come.
     Port(SuppliedPort),
     /// There are no more ports. The core locks itself in, and runs from now on.
@@ -29,6 +33,8 @@ pub enum LaunchMessage {
     Compile,
     /// With one descriptor: the channel of a process that asks and changes.
     Control,
+    /// With one descriptor: the channel of a core that is to take over from this one.
+    HandOver,
     /// The answer to [`CoreReport::Keep`].
     HasKept {
         /// Its newest version.
@@ -43,12 +49,16 @@ pub enum LaunchMessage {
 pub struct Begin {
     /// How many workers there are, each with one lane of every port.
     pub workers: u16,
+    /// How many ports there are.
+    pub ports: u16,
     /// What chooses the hash functions of tables: nobody who sends packets may know it.
     pub seed: u64,
     /// The layers of confinement that somebody said the core may run without.
     pub without: Vec<String>,
     /// Whose policies alone are taken. Without it, a program needs no signature.
     pub trust: Option<TrustTerms>,
+    /// Whether another core runs, from which this one takes over.
+    pub beside: bool,
 }
 
 /// Whose policies a gateway takes.
@@ -128,6 +138,13 @@ pub enum CoreReport {
         /// The layers of confinement that hold.
         layers: Vec<String>,
     },
+    /// It has taken over from the core before it, which does not take packets any more.
+    TookOver {
+        /// For how long no core took packets, in microseconds.
+        gap: u64,
+        /// How many entries, members and cells of the program's state it has.
+        state: u64,
+    },
     /// A program has taken over.
     Activated {
         /// SHA-256 of the text of its IR, as the core prints it.
@@ -160,6 +177,8 @@ pub enum Because {
         /// Within how many seconds it has to be confirmed, if it has to be.
         confirm_within: Option<u32>,
     },
+    /// It ran in the core before this one.
+    RanBefore,
     /// A policy was kept while no core ran.
     Kept {
         /// Its version.

@@ -27,6 +27,7 @@ pub mod launch;
 pub mod limits;
 #[cfg(target_os = "linux")]
 pub mod listening;
+pub mod takeover;
 
 #[cfg(target_os = "linux")]
 pub use channel::{Channel, ChannelError};

@@ -45,3 +45,13 @@ pub const LONGEST_TO_CONFIRM: u32 = 7 * 24 * 3600;
 
 /// How long whoever hands in a policy waits to learn whether it was kept on the disk.
 pub const KEPT_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a core that has locked itself in has to take over from another one, before it is given up.
+pub const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a core that is to take over has until it has locked itself in: a program is read, and native code
+/// compiled.
+pub const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// How many entries, members or cells of state come with a message between cores.
+pub const STATE_AT_ONCE: usize = 4096;

@@ -1,8 +1,9 @@
 //! Has a program take over: reads it, verifies it, loads it for every worker, and exchanges it in one step.
 
+use crate::boot;
 use crate::rights::{self, RightError};
 use bundle::TableRight;
-use engine::live::{Generation, Loaded, Remote, load_steering};
+use engine::live::{Generation, Loaded, Remote, Resting, load_steering};
 use engine::program_hash;
 use exec::replace::ReplaceError;
 use exec::{BackendKind, LoadError};
@@ -29,6 +30,12 @@ pub enum ActivationError {
     /// what the running program remembers does not fit
     #[error("the program cannot take over what the one before it remembers: {0}")]
     Replace(ReplaceError),
+    /// native code cannot be made any more
+    #[error(
+        "a core that runs native code takes another program only from `compile`: put it into the gateway's file, \
+         and send SIGHUP to ravelin-launch"
+    )]
+    LockedIn,
     /// a worker has ended
     #[error("a worker of the core has ended")]
     Ended,
@@ -45,25 +52,53 @@ pub struct Active {
     pub name: String,
 }
 
+/// How programs are loaded in this core.
+#[derive(Clone, Copy)]
+pub(crate) struct Loading {
+    pub(crate) back_end: BackendKind,
+    pub(crate) workers: u16,
+    pub(crate) ports: u16,
+    pub(crate) seed: u64,
+}
+
+/// A program that is loaded for every worker.
+pub(crate) struct Prepared {
+    pub(crate) generations: Vec<Generation>,
+    pub(crate) active: Active,
+    /// The text of its IR.
+    text: String,
+}
+
 /// What is needed to have programs take over.
 pub struct Activation {
     remote: Remote,
-    ports: u16,
-    seed: u64,
-    active: Mutex<Active>,
+    loading: Loading,
+    running: Mutex<Running>,
+}
+
+/// The program that runs.
+pub(crate) struct Running {
+    pub(crate) active: Active,
+    /// The text of its IR.
+    pub(crate) text: String,
 }
 
 impl Activation {
-    /// For workers that run [`boot`](crate::boot) over so many ports.
-    pub(crate) fn new(remote: Remote, ports: u16, seed: u64) -> Activation {
-        let boot = crate::boot::program();
+    /// For workers that run [`boot`](crate::boot).
+    pub(crate) fn new(remote: Remote, loading: Loading) -> Activation {
+        let boot = boot::program();
         let active = Active { hash: program_hash(&boot), number: 1, name: boot.name };
-        Activation { remote, ports, seed, active: Mutex::new(active) }
+        Activation { remote, loading, running: Mutex::new(Running { active, text: boot::TEXT.to_owned() }) }
     }
 
     /// What runs.
     pub fn active(&self) -> Active {
-        self.lock().clone()
+        self.hold().active.clone()
+    }
+
+    /// What runs; no other program takes over as long as this is held.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The handle of the workers.
@@ -77,42 +112,65 @@ impl Activation {
     /// The text is no program that the verifier admits, a right is none for it, or it cannot take over; what
     /// ran before goes on.
     pub fn activate(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
-        let mut program = ir::read::read(text)?;
-        rights::check(&program, rights)?;
-        let workers = self.remote.workers() as u16;
-        if workers > 1 {
-            declare_worker_busy(&mut program).map_err(ActivationError::WorkerBusy)?;
+        if self.loading.back_end != BackendKind::Interpreter {
+            return Err(ActivationError::LockedIn);
         }
         // One takeover after the other: each counts from the one before it.
-        let mut active = self.lock();
-        let (hash, name) = (program_hash(&program), program.name.clone());
-        let next = Active { hash, number: active.number + 1, name };
-        let generations = generations(program, workers, self.ports, self.seed, next.number)?;
-        let replaced = self.remote.replace(generations, Vec::new()).ok_or(ActivationError::Ended)?;
+        let mut running = self.hold();
+        let next = prepare(text, rights, self.loading, running.active.number + 1)?;
+        let replaced = self.remote.replace(next.generations, Vec::new()).ok_or(ActivationError::Ended)?;
         replaced.outcome.map_err(ActivationError::Replace)?;
-        *active = next.clone();
-        Ok(next)
+        *running = Running { active: next.active, text: next.text };
+        Ok(running.active.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Active> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Has a program take over from [`boot`](crate::boot) in workers that stand still, before they take a
+    /// packet.
+    ///
+    /// # Errors
+    /// A worker has ended.
+    pub(crate) fn begin(&self, first: Prepared, resting: Resting) -> Result<Active, ActivationError> {
+        let mut running = self.hold();
+        let replaced = resting.replace(first.generations).ok_or(ActivationError::Ended)?;
+        replaced.outcome.map_err(ActivationError::Replace)?;
+        *running = Running { active: first.active, text: first.text };
+        Ok(running.active.clone())
     }
 }
 
-/// A program, loaded for every worker into the interpreter.
+/// Reads, verifies and loads a program with these rights of `control`.
+///
+/// # Errors
+/// The text is no program that the verifier admits, or a right is none for it.
+pub(crate) fn prepare(
+    text: &str,
+    rights: &[TableRight],
+    loading: Loading,
+    number: u64,
+) -> Result<Prepared, ActivationError> {
+    let mut program = ir::read::read(text)?;
+    rights::check(&program, rights)?;
+    if loading.workers > 1 {
+        declare_worker_busy(&mut program).map_err(ActivationError::WorkerBusy)?;
+    }
+    let active = Active { hash: program_hash(&program), number, name: program.name.clone() };
+    let generations = generations(program, loading, number)?;
+    Ok(Prepared { generations, active, text: text.to_owned() })
+}
+
+/// A program, loaded for every worker.
 ///
 /// # Errors
 /// The verifier refuses it, or it needs too much memory.
 pub(crate) fn generations(
     program: Program,
-    workers: u16,
-    ports: u16,
-    seed: u64,
+    loading: Loading,
     number: u64,
 ) -> Result<Vec<Generation>, ActivationError> {
-    let load = |_| exec::load(&program, BackendKind::Interpreter, ports, seed);
+    let Loading { back_end, workers, ports, seed } = loading;
+    let load = |_| exec::load(&program, back_end, ports, seed);
     let backends = (0..workers).map(load).collect::<Result<_, _>>()?;
-    let steering = load_steering(&program, BackendKind::Interpreter, workers)?;
+    let steering = load_steering(&program, back_end, workers)?;
     let program = Arc::new(program);
     let loaded = Loaded { program, sources: Arc::default(), backends, schedule: None, steering };
     Ok(loaded.generations(ports, number))

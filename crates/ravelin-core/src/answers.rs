@@ -1,9 +1,9 @@
 //! Answers the questions of `control`, one process after the other, and takes the policies that it hands in.
 
+use crate::error::say;
 use crate::guarded::Refused;
 use crate::in_force::InstallError;
 use crate::policies::Policies;
-use crate::run::say;
 use engine::figures::by_reason;
 use engine::live::look::Counted;
 use messages::Channel;

@@ -8,7 +8,7 @@
 //! allows. Otherwise somebody further on would write into a frame that was judged, at a place that the
 //! container named.
 
-use crate::run::CoreError;
+use crate::error::CoreError;
 use guard::{Guard, OwnAddresses, SourceRefusal};
 use messages::limits::MOST_ADDRESSES;
 use packet::Batch;
@@ -97,6 +97,14 @@ impl Receiver for Guarded {
 
     fn has_more(&self) -> bool {
         self.inner.has_more()
+    }
+
+    fn place(&mut self) -> u32 {
+        self.inner.place()
+    }
+
+    fn begin_at(&mut self, place: u32) -> bool {
+        self.inner.begin_at(place)
     }
 
     fn joins(&mut self) {

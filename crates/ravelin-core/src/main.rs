@@ -6,16 +6,7 @@ use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
-    use std::os::fd::AsFd;
-    let channel = std::io::stdin().as_fd().try_clone_to_owned().map(messages::Channel::of);
-    let ended = channel.map_err(ravelin_core::CoreError::from).and_then(ravelin_core::run);
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("ravelin-core: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ravelin_core::main(exec::BackendKind::Interpreter)
 }
 
 #[cfg(not(target_os = "linux"))]

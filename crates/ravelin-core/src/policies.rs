@@ -6,7 +6,7 @@ use crate::in_force::{InForce, InstallError, TakenOver, TwoClocks};
 use messages::Channel;
 use messages::compile::CompileMessage;
 use messages::control::ShownPolicy;
-use messages::launch::{Because, CoreReport, Kept};
+use messages::launch::{Because, CoreReport};
 use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_TEXT};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
@@ -45,17 +45,9 @@ impl Policies {
         let _ = self.reports.lock().unwrap_or_else(PoisonError::into_inner).send(report, &[]);
     }
 
-    /// Begins with what was kept, before anybody else hands in a policy: what holds them off is let go after
-    /// that.
-    pub(crate) fn restore(&self, held: Option<MutexGuard<'_, InForce>>, kept: Kept) {
-        let Some(mut in_force) = held else { return };
-        let restored = in_force.restore(kept, &*self.activation);
-        drop(in_force);
-        match restored {
-            Ok(Some(takeover)) => drop(self.tell(takeover)),
-            Ok(None) => {}
-            Err(error) => self.refuse(&format!("what was kept of policies: {error}")),
-        }
+    /// Whether a policy waits to be confirmed.
+    pub(crate) fn is_unconfirmed(&self) -> bool {
+        self.hold().is_some_and(|in_force| in_force.until().is_some())
     }
 
     /// Takes what `compile` hands in.
@@ -143,7 +135,7 @@ impl Policies {
     }
 
     /// Tells of a takeover. Returns the version that `launch` is to keep.
-    fn tell(&self, takeover: TakenOver) -> Option<u64> {
+    pub(crate) fn tell(&self, takeover: TakenOver) -> Option<u64> {
         let TakenOver { active, because, keep } = takeover;
         self.report(&CoreReport::Activated { hash: active.hash, number: active.number, because });
         let newest = keep.as_ref().map(|keep| keep.newest);
@@ -155,10 +147,14 @@ impl Policies {
 
     /// Tells of a policy that does not take over.
     pub(crate) fn refuse(&self, why: &str) {
-        // A text for people, cut where a message would get too long.
-        let why = why[..why.floor_char_boundary(LONGEST_TEXT)].to_owned();
-        self.report(&CoreReport::Refused { why });
+        self.report(&refused(why));
     }
+}
+
+/// What is told of a policy that does not take over.
+pub(crate) fn refused(why: &str) -> CoreReport {
+    // A text for people, cut where a message would get too long.
+    CoreReport::Refused { why: why[..why.floor_char_boundary(LONGEST_TEXT)].to_owned() }
 }
 
 /// Of a program that needs no signature.
@@ -167,7 +163,7 @@ fn handed_in(active: Active) -> TakenOver {
 }
 
 /// This moment. A clock that is before 1970 stands at its beginning, when no policy is valid.
-fn now() -> TwoClocks {
+pub(crate) fn now() -> TwoClocks {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     TwoClocks { unix, steady: Instant::now() }
 }

@@ -1,97 +1,98 @@
 //! Runs the core from its first message to its end.
 //!
 //! Workers run packets. Beside them there is one thread for each process that may say something: `launch`,
-//! `compile` and `control`. All are made before the core locks itself in, and none ends before the core does:
-//! a locked core can neither make a thread nor end one.
+//! `compile`, `control` and another core that takes over. All are made before the core locks itself in, and
+//! none ends before the core does: a locked core can neither make a thread nor end one.
 
-use crate::activation::{self, Activation};
+use crate::activation::{self, Activation, Loading};
 use crate::answers::Answering;
 use crate::boot;
-use crate::in_force::{InForce, InstallError};
+use crate::error::{CoreError, say};
+use crate::handing_over::hand_over;
+use crate::in_force::InForce;
 use crate::policies::{self, Policies};
 use crate::supply::{self, Supply};
+use crate::taking_over::{Before, Chosen, Origin, Taken, choose};
 use bundle::EngineVersion;
 use confinement::{Layer, Role};
-use engine::live;
-use messages::launch::{CoreReport, LaunchMessage};
+use engine::live::{self, Resting};
+use exec::BackendKind;
+use messages::Channel;
+use messages::launch::{Begin, CoreReport, LaunchMessage};
 use messages::limits::LONGEST_MESSAGE;
-use messages::{Channel, ChannelError};
 use ports::live::Lane;
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::handed_over::PortRenewal;
-use std::fmt;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
 use std::sync::{Arc, Barrier, mpsc};
 use std::{process, thread};
 
-/// Why the core ends.
-#[derive(Debug, thiserror::Error)]
-pub enum CoreError {
-    /// the channel to `launch`
-    #[error("launch: {0}")]
-    Channel(#[from] ChannelError),
-    /// the system refuses
-    #[error("{0}")]
-    System(#[from] io::Error),
-    /// a message that does not belong there
-    #[error("launch: {0}")]
-    Order(&'static str),
-    /// a layer of confinement is missing
-    #[error("{0}; `--without` with its name lets the core run without it")]
-    Missing(#[from] confinement::Missing),
-    /// the name of a layer
-    #[error("{0}")]
-    UnknownLayer(#[from] confinement::UnknownLayer),
-    /// a port
-    #[error("interface {interface}: {source}")]
-    Port {
-        /// Its name.
-        interface: String,
-        /// Why it cannot be adopted.
-        source: io::Error,
-    },
-    /// the program that drops every packet
-    #[error("{0}")]
-    Boot(#[from] activation::ActivationError),
-    /// whose policies are taken
-    #[error("whose policies are taken: {0}")]
-    Trust(#[from] bundle::TrustError),
-    /// the policy before an unconfirmed one
-    #[error("the policy before the unconfirmed one does not take over: {0}; another core begins with it")]
-    Return(#[from] InstallError),
+/// What the program of a core does: it runs by this back end, with one end of a channel to `launch` as its
+/// standard input.
+#[must_use]
+pub fn main(back_end: BackendKind) -> ExitCode {
+    let channel = io::stdin().as_fd().try_clone_to_owned().map(Channel::of);
+    match channel.map_err(CoreError::from).and_then(|launch| run(launch, back_end)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&error);
+            ExitCode::FAILURE
+        }
+    }
 }
 
-/// Runs until `launch` is gone.
+/// Runs until `launch` is gone, by this back end. One that makes machine code has to make it before this core
+/// locks itself in.
 ///
 /// # Errors
 /// What it is given cannot be used, or a worker fails.
-pub fn run(mut launch: Channel) -> Result<(), CoreError> {
+fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let begin = supply::begin(&mut launch)?;
     let without = begin.without.iter().map(|name| name.parse()).collect::<Result<Vec<Layer>, _>>()?;
     let entered = confinement::enter(Role::Core, &without)?;
-    let in_force = begin.trust.map(|terms| InForce::new(terms, EngineVersion::OWN)).transpose()?;
+    let mut in_force =
+        begin.trust.clone().map(|terms| InForce::new(terms, EngineVersion::OWN)).transpose()?;
     let kept = in_force.as_ref().map(|_| supply::kept(&mut launch)).transpose()?;
-    let Supply { ports, renewals, refused } = supply::ports(&mut launch, begin.workers)?;
-    let count = ports.len() as u16;
-    let mut lanes: Vec<Vec<Lane>> = (0..begin.workers).map(|_| Vec::new()).collect();
+    let beside = begin.beside.then(|| supply::beside(&mut launch)).transpose()?;
+    let Begin { workers, ports: count, seed, .. } = begin;
+    let loading = Loading { back_end, workers, ports: count, seed };
+    let mut origin = Some(Origin { kept, beside });
+    let mut chosen = None;
+    if back_end != BackendKind::Interpreter {
+        entered.keep_to_own_work()?;
+        chosen = origin.take().map(|origin| choose(loading, in_force.as_mut(), origin));
+        if let Some(Err(error)) = &chosen
+            && begin.beside
+        {
+            launch.send(&policies::refused(&error.to_string()), &[])?;
+            return Ok(());
+        }
+    }
+    let Supply { ports, renewals, refused } = supply::ports(&mut launch, &begin)?;
+    let mut lanes: Vec<Vec<Lane>> = (0..workers).map(|_| Vec::new()).collect();
     for port in ports {
         lanes.iter_mut().zip(port.lanes).for_each(|(worker, lane)| worker.push(lane));
     }
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
-    let (workers, remote) = live::workers(lanes, &clock)?;
-    let generations = activation::generations(boot::program(), begin.workers, count, begin.seed, 1)?;
-    let activation = Arc::new(Activation::new(remote.clone(), count, begin.seed));
+    let (loops, remote) = live::workers(lanes, &clock)?;
+    // No packet is taken before it is known what runs.
+    let resting = remote.rest();
+    let interpreted = Loading { back_end: BackendKind::Interpreter, ..loading };
+    let generations = activation::generations(boot::program(), interpreted, 1)?;
+    let activation = Arc::new(Activation::new(remote.clone(), loading));
     let policies = Arc::new(Policies::new(activation, in_force, launch.again()?));
     let layers = confinement::Role::layers(Role::Core).filter(|layer| !without.contains(layer));
     let layers: Arc<[String]> = layers.map(|layer| layer.name().to_owned()).collect();
     let told = layers.to_vec();
     let (compiled, programs) = mpsc::channel();
     let (controlled, controls) = mpsc::channel();
+    let (succeeded, successors) = mpsc::channel();
     let (has_kept, heard_kept) = mpsc::channel();
-    let (takes, answers) = (policies.clone(), policies.clone());
-    let began = Arc::new(Barrier::new(4));
-    let (compile_began, control_began, launch_began) = (began.clone(), began.clone(), began.clone());
+    let (takes, answers, hands_over) = (policies.clone(), policies.clone(), policies.clone());
+    let began = Arc::new(Barrier::new(5));
+    let [compile_began, control_began, launch_began, other_began] = std::array::from_fn(|_| began.clone());
     thread::Builder::new().name("compile".to_owned()).spawn(move || {
         compile_began.wait();
         programs.iter().for_each(|channel| policies::take_of(Channel::of(channel), &takes));
@@ -101,9 +102,13 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
         let mut answering = Answering::new(&answers, &layers, &refused, &heard_kept);
         controls.iter().for_each(|channel| answering.serve(Channel::of(channel)));
     })?;
+    thread::Builder::new().name("successor".to_owned()).spawn(move || {
+        other_began.wait();
+        successors.iter().for_each(|channel| hand_over(Channel::of(channel), &hands_over));
+    })?;
     thread::Builder::new().name("launch".to_owned()).spawn(move || {
         launch_began.wait();
-        if let Err(error) = hear(&mut launch, &renewals, &To { compiled, controlled, has_kept }) {
+        if let Err(error) = hear(&mut launch, &renewals, &To { compiled, controlled, succeeded, has_kept }) {
             say(&error);
         }
         // Without `launch` nobody restarts what dies.
@@ -112,23 +117,52 @@ pub fn run(mut launch: Channel) -> Result<(), CoreError> {
     let runs = remote.clone();
     thread::Builder::new().name("workers".to_owned()).spawn(move || {
         // Workers end only where one fails; then Linux ends the process, whose threads may not end.
-        live::run(workers, generations, &runs, &[]);
+        live::run(loops, generations, &runs, &[]);
     })?;
     // Whoever has come so far has set up everything that a thread sets up.
     began.wait();
-    remote.ask(|_, _| ()).ok_or(CoreError::Order("a worker does not begin"))?;
-    // Nobody hands in a policy before the one that was kept.
-    let held = policies.hold();
+    resting
+        .each(vec![(); usize::from(workers)], |_, _, ()| ())
+        .ok_or(CoreError::Order("a worker does not begin"))?;
+    // Nobody hands in a policy before the first program.
+    let mut held = policies.hold();
     entered.lock()?;
     policies.report(&CoreReport::Locked { layers: told });
-    policies.restore(held, kept.unwrap_or_default());
-    Err(policies.watch().into())
+    if let Some(origin) = origin {
+        chosen = Some(choose(loading, held.as_deref_mut(), origin));
+    }
+    let began = chosen.unwrap_or(Ok((None, None))).and_then(|chosen| begin_with(chosen, &policies, resting));
+    drop(held);
+    if let Err(error) = began {
+        policies.refuse(&error.to_string());
+        if begin.beside {
+            return Ok(());
+        }
+    }
+    Err(CoreError::Return(policies.watch()))
+}
+
+/// Has the first program run; without one, every packet is dropped.
+fn begin_with(
+    (chosen, before): (Option<Chosen>, Option<Before>),
+    policies: &Policies,
+    resting: Resting,
+) -> Result<(), CoreError> {
+    let Some(mut chosen) = chosen else { return Ok(()) };
+    let taken = before.map(|before| before.hand_over(&mut chosen, &resting)).transpose()?;
+    policies.activation().begin(chosen.prepared, resting)?;
+    if let Some(Taken { state, asked }) = taken {
+        policies.report(&CoreReport::TookOver { gap: asked.elapsed().as_micros() as u64, state });
+    }
+    policies.tell(chosen.taken);
+    Ok(())
 }
 
 /// Where what `launch` hands over goes.
 struct To {
     compiled: mpsc::Sender<OwnedFd>,
     controlled: mpsc::Sender<OwnedFd>,
+    succeeded: mpsc::Sender<OwnedFd>,
     /// The newest version of what was to be kept, and why it was not.
     has_kept: mpsc::Sender<(u64, Option<String>)>,
 }
@@ -139,6 +173,7 @@ fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), C
         match message {
             LaunchMessage::Compile => drop(descriptors.pop().map(|channel| to.compiled.send(channel))),
             LaunchMessage::Control => drop(descriptors.pop().map(|channel| to.controlled.send(channel))),
+            LaunchMessage::HandOver => drop(descriptors.pop().map(|channel| to.succeeded.send(channel))),
             LaunchMessage::Renewed { number, port } => {
                 let Some(renewal) = usize::from(number).checked_sub(1).and_then(|at| renewals.get(at)) else {
                     return Err(CoreError::Order("a port that does not exist is there again"));
@@ -154,6 +189,7 @@ fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), C
             LaunchMessage::HasKept { newest, failed } => drop(to.has_kept.send((newest, failed))),
             LaunchMessage::Begin(_)
             | LaunchMessage::Kept(_)
+            | LaunchMessage::Beside
             | LaunchMessage::Port(_)
             | LaunchMessage::Start => {
                 return Err(CoreError::Order("it begins a second time"));
@@ -161,9 +197,4 @@ fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), C
         }
     }
     Ok(())
-}
-
-/// Says what is wrong. Where nobody can read it, packets matter more.
-pub(crate) fn say(error: &dyn fmt::Display) {
-    let _ = writeln!(io::stderr(), "ravelin-core: {error}");
 }

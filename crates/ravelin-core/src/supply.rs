@@ -1,7 +1,7 @@
 //! What the core is given at its start: how it is to run, and its ports.
 
+use crate::error::CoreError;
 use crate::guarded::{Refused, guarded};
-use crate::run::CoreError;
 use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_PORTS, MOST_WORKERS};
 use messages::{Channel, ChannelError};
@@ -44,11 +44,24 @@ pub(crate) fn kept(launch: &mut Channel) -> Result<Kept, CoreError> {
     }
 }
 
+/// Receives the channel of the core that runs, and that of `compile` if another program is to run.
+///
+/// # Errors
+/// Another message comes.
+pub(crate) fn beside(launch: &mut Channel) -> Result<(Channel, Option<Channel>), CoreError> {
+    let (LaunchMessage::Beside, descriptors) = next(launch)? else {
+        return Err(CoreError::Order("the channel of the core that runs comes behind what was kept"));
+    };
+    let mut channels = descriptors.into_iter().map(Channel::of);
+    let other = channels.next().ok_or(CoreError::Order("a channel is missing"))?;
+    Ok((other, channels.next()))
+}
+
 /// Receives everything up to [`LaunchMessage::Start`].
 ///
 /// # Errors
 /// Messages come in another order, or ports cannot be adopted.
-pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreError> {
+pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreError> {
     let (mut ports, mut renewals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     loop {
         let (port, descriptors) = match next(launch)? {
@@ -63,7 +76,7 @@ pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreEr
         let number = ports.len() as u16 + 1;
         let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
             .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
-        if attached.lanes.len() != usize::from(workers) {
+        if attached.lanes.len() != usize::from(begin.workers) {
             return Err(CoreError::Order("a port has not as many lanes as there are workers"));
         }
         let attached = match router {
@@ -76,6 +89,9 @@ pub(crate) fn ports(launch: &mut Channel, workers: u16) -> Result<Supply, CoreEr
         };
         ports.push(attached);
         renewals.push(renewal);
+    }
+    if ports.len() != usize::from(begin.ports) {
+        return Err(CoreError::Order("there are not as many ports as were announced"));
     }
     Ok(Supply { ports, renewals, refused })
 }

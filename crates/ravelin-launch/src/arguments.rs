@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! --core PATH --ravelin PATH --file PATH --control PATH --workers N
-//! --containers FOLDER
+//! --containers FOLDER [--native]
 //! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
 //!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest]       of a VNIC
 //! --without LAYER                                                                                      for each layer
@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) workers: u16,
     /// The ports in order.
     pub(crate) ports: Vec<WantedPort>,
+    /// Whether the core makes machine code before it locks itself in: each program needs another core then.
+    pub(crate) native: bool,
     /// The layers of confinement that may be missing.
     pub(crate) without: Vec<Layer>,
     /// Whose policies are taken, where they have to be signed.
@@ -73,7 +75,7 @@ impl Settings {
     /// One is not known, has no value that is understood, or is missing.
     pub(crate) fn parse(mut parser: Parser) -> Result<Settings, lexopt::Error> {
         let (mut core, mut ravelin, mut file, mut control) = (None, None, None, None);
-        let mut containers = None;
+        let (mut containers, mut native) = (None, false);
         let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         let (mut front, mut listen, mut front_key, mut clients) = (None, None, None, Vec::new());
@@ -93,6 +95,7 @@ impl Settings {
                 Arg::Long("containers") => containers = Some(parser.value()?.into()),
                 Arg::Long("workers") => workers = parser.value()?.parse()?,
                 Arg::Long("without") => without.push(parser.value()?.parse()?),
+                Arg::Long("native") => native = true,
                 Arg::Long("gateway") => gateway = Some(parser.value()?.string()?),
                 Arg::Long("threshold") => threshold = Some(parser.value()?.parse()?),
                 Arg::Long("keep-in") => keep_in = Some(parser.value()?.into()),
@@ -170,6 +173,7 @@ impl Settings {
             containers: needed("containers", containers)?,
             workers,
             ports,
+            native,
             without,
             trust,
             front,

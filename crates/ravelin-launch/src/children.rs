@@ -12,7 +12,7 @@ use messages::Channel;
 use messages::front::{ControlSupply, FrontBegin};
 use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE};
-use ports::live::{HandedOver, Offloads, PortKind, VnicWishes, secret_file};
+use ports::live::{HandedOver, Offloads, PortKind, VnicWishes, WantedPort, secret_file};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -47,9 +47,21 @@ pub(crate) struct HasKept {
     pub(crate) failed: Option<String>,
 }
 
+/// Where the first program of a core comes from that is started beside another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Successor {
+    /// From the other one.
+    Same,
+    /// From `compile`.
+    Compiled,
+}
+
 /// A core that was started, with the processes that were started for it: they end with it.
 pub(crate) struct Core {
     channel: Channel,
+    /// Descriptors of its ports, for a core that takes over from it; none where the interface has gone.
+    lanes: Vec<Option<(HandedOver, Vec<OwnedFd>)>>,
+    seed: u64,
     /// Which of the cores that were started it is.
     number: u64,
     core: Started,
@@ -87,8 +99,65 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
         // What cannot be opened is known before there is a process.
-        let lanes: Vec<_> =
-            ports.iter().map(|port| port.lanes(settings.workers)).collect::<Result<_, LaunchError>>()?;
+        let lanes: Vec<_> = ports
+            .iter()
+            .map(|port| Ok(Some(port.lanes(settings.workers)?)))
+            .collect::<Result<_, LaunchError>>()?;
+        let mut core = Core::begin(settings, lanes, seed(), number, events, store, false)?;
+        core.hand_ports_over(settings)?;
+        Ok(core)
+    }
+
+    /// Starts one that takes over from this one: with its ports, and with its program or another one.
+    ///
+    /// # Errors
+    /// It cannot be started, or a port's interface is away.
+    pub(crate) fn start_successor(
+        &mut self,
+        settings: &Settings,
+        successor: Successor,
+        number: u64,
+        store: Option<&SharedStore>,
+        events: &SyncSender<Event>,
+    ) -> Result<Core, LaunchError> {
+        let again = |lane: &Option<(HandedOver, Vec<OwnedFd>)>, wanted: &WantedPort| {
+            let away = || LaunchError::Away(wanted.interface.clone());
+            let (described, descriptors) = lane.as_ref().ok_or_else(away)?;
+            let descriptors = descriptors.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+            Ok(Some((described.clone(), descriptors)))
+        };
+        let lanes = self.lanes.iter().zip(&settings.ports).map(|(lane, wanted)| again(lane, wanted));
+        let lanes = lanes.collect::<Result<Vec<_>, LaunchError>>()?;
+        // Packets of a flow go to the same worker as before.
+        let mut next = Core::begin(settings, lanes, self.seed, number, events, store, true)?;
+        let (ours, theirs) = Channel::pair()?;
+        for end in [&ours, &theirs] {
+            // Neither waits for ever for the other one, and neither may set this itself.
+            end.send_within(ANSWERED_WITHIN)?;
+        }
+        self.channel.send(&LaunchMessage::HandOver, &[ours.as_fd()])?;
+        match successor {
+            Successor::Same => next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd()])?,
+            Successor::Compiled => {
+                let (reads, writes) = Channel::pair()?;
+                next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd(), reads.as_fd()])?;
+                next.start_compile(settings, &writes, events)?;
+            }
+        }
+        next.hand_ports_over(settings)?;
+        Ok(next)
+    }
+
+    /// Starts one, up to its ports.
+    fn begin(
+        settings: &Settings,
+        lanes: Vec<Option<(HandedOver, Vec<OwnedFd>)>>,
+        seed: u64,
+        number: u64,
+        events: &SyncSender<Event>,
+        store: Option<&SharedStore>,
+        beside: bool,
+    ) -> Result<Core, LaunchError> {
         let (mut channel, theirs) = Channel::pair()?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let start = Start { role: Role::Core, program: &settings.core, arguments: &[], descriptors };
@@ -96,24 +165,42 @@ impl Core {
         drop(theirs);
         let without = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
         let trust = settings.trust.as_ref().map(|trust| trust.terms.clone());
-        let begin = Begin { workers: settings.workers, seed: seed(), without, trust };
+        let ports = lanes.len() as u16;
+        let begin = Begin { workers: settings.workers, ports, seed, without, trust, beside };
         channel.send(&LaunchMessage::Begin(begin), &[])?;
         if let Some(store) = store {
             let kept = locked(store).kept().clone();
             channel.send(&LaunchMessage::Kept(kept), &[])?;
         }
-        for (port, (described, descriptors)) in ports.iter().zip(lanes) {
-            let message = LaunchMessage::Port(supplied(described, port.vnic()));
-            channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
-        }
-        channel.send(&LaunchMessage::Start, &[])?;
-        // A core that was taken over and does not read holds nobody up for ever.
-        channel.send_within(ANSWERED_WITHIN)?;
         let (hears, events, store) = (channel.again()?, events.clone(), store.cloned());
         thread::Builder::new()
             .name("reports".to_owned())
             .spawn(move || hear_reports(hears, number, store.as_ref(), &events))?;
-        Ok(Core { channel, number, core, compile: None, control: None, front: None, fronts: None })
+        Ok(Core {
+            channel,
+            lanes,
+            seed,
+            number,
+            core,
+            compile: None,
+            control: None,
+            front: None,
+            fronts: None,
+        })
+    }
+
+    /// Gives it its ports: it runs from then on.
+    fn hand_ports_over(&mut self, settings: &Settings) -> Result<(), LaunchError> {
+        let lanes = self.lanes.iter().zip(&settings.ports);
+        for ((described, descriptors), wanted) in
+            lanes.filter_map(|(lane, wanted)| lane.as_ref().zip(Some(wanted)))
+        {
+            let message = LaunchMessage::Port(supplied(described.clone(), wanted.vnic.as_ref()));
+            self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
+        }
+        self.channel.send(&LaunchMessage::Start, &[])?;
+        // A core that was taken over and does not read holds nobody up for ever.
+        Ok(self.channel.send_within(ANSWERED_WITHIN)?)
     }
 
     /// Whether a report is one of this core.
@@ -143,12 +230,21 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (ours, theirs) = Channel::pair()?;
+        self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?;
+        self.start_compile(settings, &theirs, events)
+    }
+
+    fn start_compile(
+        &mut self,
+        settings: &Settings,
+        theirs: &Channel,
+        events: &SyncSender<Event>,
+    ) -> Result<(), LaunchError> {
         let mut arguments: Vec<&OsStr> = vec!["compile-for-core".as_ref(), settings.file.as_os_str()];
         arguments.extend(do_without(settings));
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let program = &settings.ravelin;
         self.compile = None;
-        self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?;
         let start = Start { role: Role::Compile, program, arguments: &arguments, descriptors };
         self.compile = Some(start.start(settings, events)?);
         Ok(())
@@ -226,8 +322,19 @@ impl Core {
     /// They cannot be opened, or the core is gone.
     pub(crate) fn renew(&mut self, number: u16, port: &Port<'_>, workers: u16) -> Result<(), LaunchError> {
         let (described, descriptors) = port.lanes(workers)?;
-        let message = LaunchMessage::Renewed { number, port: supplied(described, port.vnic()) };
-        Ok(self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?)
+        let message = LaunchMessage::Renewed { number, port: supplied(described.clone(), port.vnic()) };
+        self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
+        if let Some(lane) = self.lanes.get_mut(usize::from(number).wrapping_sub(1)) {
+            *lane = Some((described, descriptors));
+        }
+        Ok(())
+    }
+
+    /// Lets go of what it has of a port whose interface has gone.
+    pub(crate) fn let_go(&mut self, number: u16) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(number).wrapping_sub(1)) {
+            *lane = None;
+        }
     }
 }
 

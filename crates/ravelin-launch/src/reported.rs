@@ -8,6 +8,8 @@ use messages::launch::{Because, CoreReport, Kept};
 pub(crate) enum What {
     /// The core hears others from now on.
     Locked,
+    /// It has taken over from another one.
+    TookOver,
     /// It has a program.
     Activated,
     /// It has refused one.
@@ -38,6 +40,14 @@ impl Reported {
                     format!("core: locked in by {layers}; it drops every packet until a policy is there");
                 (What::Locked, line)
             }
+            CoreReport::TookOver { gap, state } => {
+                let line = format!(
+                    "core: another core runs, which took over after {}.{:03} ms, with {state} entries and cells",
+                    gap / 1000,
+                    gap % 1000
+                );
+                (What::TookOver, line)
+            }
             CoreReport::Activated { hash, number, because } => {
                 let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
                 let line = format!("core: program {number} runs, sha256 {hash}{}", told(&why(&because)));
@@ -59,6 +69,7 @@ fn why(because: &Because) -> String {
                 .map_or(String::new(), |seconds| format!("; it has to be confirmed within {seconds} s"));
             format!(": policy version {version}, signed by {}{confirm}", signed_by.join(" and "))
         }
+        Because::RanBefore => ": it ran before in another core".to_owned(),
         Because::Kept { version } => format!(": policy version {version}, which was kept"),
         Because::Unconfirmed { version, before: Some(before) } => {
             format!(": policy version {before}, since version {version} was not confirmed")

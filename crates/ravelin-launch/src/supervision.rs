@@ -11,23 +11,28 @@
 //!                              └──► front starts ◄─┐ it ends, as with each end of control  │
 //!                                        └─────────┘                                       │
 //! SIGHUP: compile starts again                       SIGTERM, SIGINT: everything ends
+//! SIGUSR2: another core starts, and takes over from the one that runs
 //! ```
+//!
+//! A core that runs native code cannot make any once it is locked in. There, what `compile` gives goes to
+//! another core, which takes over likewise.
 //!
 //! What ends is started again at once, and later if it ends soon after its start again and again. Nothing
 //! waits for that: signals, ports and the other processes go on.
 
 use crate::arguments::{Fronting, Settings};
-use crate::children::{Core, HasKept, SharedStore};
+use crate::children::{Core, HasKept, SharedStore, Successor};
 use crate::kept::{FolderError, Store};
 use crate::reported::{Reported, What};
 use crate::said::say;
 use confinement::{ProcessEnd, Role, SeparateError};
 use container::{ContainerError, Holder};
+use messages::limits::{READY_WITHIN, TAKEN_OVER_WITHIN};
 use messages::listening::{Listening, listen};
 use ports::live::handed_over::OpenedPort;
 use ports::live::secret_file::{self, SecretFileError};
 use ports::live::{AttachError, HandedOver, VnicWishes, WantedPort};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -204,6 +209,10 @@ struct Supervisor<'a> {
     store: Option<SharedStore>,
     events: SyncSender<Event>,
     core: Option<Core>,
+    /// A core that is to take over.
+    successor: Option<Pending>,
+    /// Whether one is wanted, with the program that runs.
+    wants_successor: bool,
     /// How many cores were started.
     cores: u64,
     /// The core has locked itself in, so that it hears others.
@@ -218,11 +227,23 @@ struct Supervisor<'a> {
     front_listens: Option<TcpListener>,
 }
 
+/// A core that is to take over from the one that runs.
+struct Pending {
+    core: Core,
+    /// When it is given up.
+    until: Instant,
+}
+
 /// Runs a gateway until a signal ends it.
 ///
 /// # Errors
 /// A port cannot be opened at the start, or a process cannot be started.
 pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
+    if settings.native {
+        say(
+            "ravelin-launch: the core is of the native tier: Cranelift, a compiler, is within the trusted part",
+        );
+    }
     let ports = settings.ports.iter().map(|wanted| Port::open(wanted, settings));
     let ports = ports.collect::<Result<Vec<_>, _>>()?;
     let store = settings.trust.as_ref().map(|trust| {
@@ -242,6 +263,8 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         store,
         events,
         core: None,
+        successor: None,
+        wants_successor: false,
         cores: 0,
         locked: false,
         active: false,
@@ -255,6 +278,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     loop {
         match heard.recv_timeout(supervisor.left()) {
             Ok(Event::Signal(SIGHUP)) => supervisor.compile_restart.at = Some(Instant::now()),
+            Ok(Event::Signal(SIGUSR2)) => supervisor.wants_successor = true,
             Ok(Event::Signal(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Ok(Event::Report(number, report)) => supervisor.heard(number, &report),
             Ok(Event::Kept(number, kept)) => supervisor.kept(number, kept),
@@ -283,14 +307,17 @@ fn front_listens_at(front: &Fronting) -> Result<TcpListener, LaunchError> {
 impl Supervisor<'_> {
     /// How long nothing is to be done if nothing is heard. What is for a core waits until one is there.
     fn left(&self) -> Duration {
-        let left = self.core_restart.left(LOOK);
+        let mut left = self.core_restart.left(LOOK);
+        if let Some(successor) = &self.successor {
+            left = left.min(successor.until.saturating_duration_since(Instant::now()));
+        }
         let of_core = [&self.compile_restart, &self.control_restart, &self.front_restart];
         of_core.into_iter().filter(|_| self.locked).fold(left, |most, restart| restart.left(most))
     }
 
     fn start_core(&mut self) -> Result<(), LaunchError> {
         // The one before it is ended first, with all that was started for it.
-        self.core = None;
+        (self.core, self.successor, self.wants_successor) = (None, None, false);
         self.cores += 1;
         (self.locked, self.active) = (false, false);
         (self.compile_restart, self.control_restart) = (Restart::new(), Restart::new());
@@ -308,8 +335,22 @@ impl Supervisor<'_> {
             say(&format!("ravelin-launch: core: {error}"));
             self.core_restart.ended();
         }
-        let Some(core) = self.core.as_mut().filter(|_| self.locked) else { return };
-        if self.compile_restart.is_due()
+        if self.successor.as_ref().is_some_and(|successor| successor.until <= Instant::now()) {
+            say("ravelin-launch: the core that was to take over is not ready in time, and is ended");
+            self.give_up();
+        }
+        if self.core.is_none() || !self.locked {
+            return;
+        }
+        if self.successor.is_none() && std::mem::take(&mut self.wants_successor) {
+            self.start_successor(Successor::Same);
+        }
+        if self.settings.native {
+            if self.successor.is_none() && self.compile_restart.is_due() {
+                self.start_successor(Successor::Compiled);
+            }
+        } else if self.compile_restart.is_due()
+            && let Some(core) = &mut self.core
             && let Err(error) = core.compile(self.settings, &self.events)
         {
             say(&format!("ravelin-launch: compile: {error}"));
@@ -334,6 +375,39 @@ impl Supervisor<'_> {
         let (Some(core), Some(front)) = (&mut self.core, &self.settings.front) else { return Ok(()) };
         let listener = self.front_listens.take().map_or_else(|| front_listens_at(front), Ok)?;
         core.front(self.settings, front, listener, &self.events)
+    }
+
+    /// Starts a core that takes over from the one that runs.
+    fn start_successor(&mut self, successor: Successor) {
+        let Supervisor { core: Some(core), settings, store, events, cores, .. } = self else { return };
+        *cores += 1;
+        match core.start_successor(settings, successor, *cores, store.as_ref(), events) {
+            Ok(core) => self.successor = Some(Pending { core, until: Instant::now() + READY_WITHIN }),
+            Err(error) => {
+                say(&format!("ravelin-launch: a core that takes over: {error}"));
+                if successor == Successor::Compiled {
+                    self.compile_restart.ended();
+                }
+            }
+        }
+    }
+
+    /// Ends a core that was to take over. If there is no other, one starts anew.
+    fn give_up(&mut self) {
+        if self.successor.take().is_some() && self.core.is_none() {
+            self.core_restart.ended();
+        }
+    }
+
+    /// A core has taken over: the one before it ends, with what was started for it.
+    fn took_over(&mut self) {
+        let Some(successor) = self.successor.take() else { return };
+        self.core = Some(successor.core);
+        (self.locked, self.active) = (true, true);
+        self.core_restart = Restart::new();
+        let now = Some(Instant::now());
+        self.control_restart.at = now;
+        self.front_restart.at = now.filter(|_| self.settings.front.is_some());
     }
 
     /// Starts `control` with a socket that none before it had: whoever has one can shut it for all.
@@ -368,6 +442,20 @@ impl Supervisor<'_> {
 
     /// A core reports.
     fn heard(&mut self, number: u64, reported: &Reported) {
+        if let Some(successor) = self.successor.as_mut().filter(|successor| successor.core.is(number)) {
+            match reported.what {
+                What::Locked => {
+                    let until = Instant::now() + TAKEN_OVER_WITHIN;
+                    successor.until = successor.until.min(until);
+                    return;
+                }
+                What::TookOver => self.took_over(),
+                // It says so only of what it took over with.
+                What::Activated => return,
+                What::Refused => {}
+            }
+            return say(&reported.line);
+        }
         if !self.core.as_ref().is_some_and(|core| core.is(number)) {
             return;
         }
@@ -381,6 +469,7 @@ impl Supervisor<'_> {
                 self.front_restart.at = now.filter(|_| self.settings.front.is_some());
             }
             What::Activated => self.active = true,
+            What::TookOver => return,
             What::Refused => {}
         }
         say(&reported.line);
@@ -388,14 +477,27 @@ impl Supervisor<'_> {
 
     /// A process has ended.
     fn ended(&mut self, role: Role, id: i32, ended: &io::Result<ProcessEnd>) {
-        if !self.core.as_ref().is_some_and(|core| core.has(role, id)) {
+        let well = matches!(ended, Ok(ProcessEnd::Exited(0)));
+        let of_successor = self.successor.as_ref().is_some_and(|successor| successor.core.has(role, id));
+        if !of_successor && !self.core.as_ref().is_some_and(|core| core.has(role, id)) {
             return;
         }
-        let well = matches!(ended, Ok(ProcessEnd::Exited(0)));
         match role {
+            Role::Core if of_successor => {
+                self.give_up();
+                if well {
+                    // It has said why it does not take over.
+                    return;
+                }
+            }
             Role::Core => {
                 self.core = None;
-                self.core_restart.ended();
+                match self.successor {
+                    // It takes over, or is given up.
+                    Some(_) if well => return,
+                    Some(_) => {}
+                    None => self.core_restart.ended(),
+                }
             }
             Role::Control => self.control_restart.ended(),
             Role::Front => self.front_restart.ended(),
@@ -409,19 +511,24 @@ impl Supervisor<'_> {
 
     /// Where the interface of a port has gone, whatever is there of its name is opened and handed over.
     fn look(&mut self) {
-        let Supervisor { settings, ports, core, .. } = self;
+        let Supervisor { settings, ports, core, successor, .. } = self;
         for (port, number) in ports.iter_mut().zip(1..) {
             let name = &port.wanted.interface;
             if port.opened.as_ref().is_some_and(|opened| !opened.is_there()) {
                 // What it has of the old one goes before another is opened, which may be the same.
                 (port.opened, port.handed_over) = (None, false);
+                core.iter_mut().for_each(|core| core.let_go(number));
+                if let Some(successor) = successor {
+                    successor.until = Instant::now();
+                }
                 say(&format!("ravelin-launch: port {number}: {name} is gone"));
             }
             if port.opened.is_none() {
                 // Whatever is in the way now, it may be gone the next time.
                 port.opened = open_port(port.wanted, port.container.as_ref(), settings.workers).ok();
             }
-            if let (Some(_), Some(core), false) = (&port.opened, core.as_mut(), port.handed_over)
+            if let (Some(_), Some(core), None, false) =
+                (&port.opened, core.as_mut(), &successor, port.handed_over)
                 && core.renew(number, port, settings.workers).is_ok()
             {
                 port.handed_over = true;
@@ -466,7 +573,7 @@ fn ending(role: Role, ended: &io::Result<ProcessEnd>) -> String {
 }
 
 fn heed_signals(events: &SyncSender<Event>) -> Result<(), LaunchError> {
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR2])?;
     let events = events.clone();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {

@@ -33,6 +33,7 @@ fn a_split_gateway_is_measured_beside_one_process_and_both_beside_linux() {
             for (ours, beside) in [
                 ("one process with native code", "Linux routing without rules"),
                 ("one process with the interpreter", "Linux routing without rules"),
+                ("T0 with native code", "one process with native code"),
                 ("T0 with the interpreter", "one process with the interpreter"),
             ] {
                 let case = format!("one stream {way}, {policy}, {ours}");

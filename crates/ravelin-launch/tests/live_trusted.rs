@@ -8,6 +8,8 @@
 mod over_network;
 #[path = "live_trusted/signed.rs"]
 mod signed;
+#[path = "live_trusted/upgraded.rs"]
+mod upgraded;
 
 use rig::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
@@ -180,11 +182,15 @@ impl Trusted {
     /// how many came to the closed one.
     fn passes(&self) -> usize {
         let socket = |host: &Namespace, address, port| {
-            let socket = host.inside(|| UdpSocket::bind((address, port))).expect("a socket");
-            socket.set_nonblocking(true).expect("so");
-            socket
+            host.inside(|| UdpSocket::bind((address, port))).expect("a socket")
         };
-        let (from, open, closed) = (socket(&self.a, A, 0), socket(&self.b, B, 7), socket(&self.b, B, 9));
+        self.passes_by(&socket(&self.a, A, 0), &socket(&self.b, B, 7))
+    }
+
+    /// The same with these sockets.
+    fn passes_by(&self, from: &UdpSocket, open: &UdpSocket) -> usize {
+        let closed = self.b.inside(|| UdpSocket::bind((B, 9))).expect("a socket");
+        [open, &closed].into_iter().for_each(|socket| socket.set_nonblocking(true).expect("so"));
         let (end, mut bytes) = (Instant::now() + LIMIT, [0; 16]);
         while Instant::now() < end {
             // Where the neighbour is not known yet, the machine says so later.

@@ -58,7 +58,9 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let begin = Instant::now();
     let binaries = build(context, &["--workspace"])?;
     // Tests start the core that users have: built with all other crates, it has their features.
-    execute(&mut cargo(context, &["build", "--locked", "--quiet", "--package", "ravelin-core"]))?;
+    for core in ["ravelin-core-native", "ravelin-core"] {
+        execute(&mut cargo(context, &["build", "--locked", "--quiet", "--package", core]))?;
+    }
     println!("{} test binaries were built in {:.0} s", binaries.len(), begin.elapsed().as_secs_f64());
     let count = binaries.len();
     let (alone, mut others): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::runs_alone);

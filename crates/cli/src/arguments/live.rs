@@ -21,6 +21,7 @@ Examples:
   ravelin serve gateway.toml
   ravelin serve gateway.toml --check
   ravelin serve gateway.toml --trusted
+  ravelin serve gateway.toml --trusted --native
   ravelin serve gateway.toml --back-end auto --schedule cost")]
 pub(crate) struct ServeArguments {
     /// The file that describes the gateway
@@ -32,6 +33,9 @@ pub(crate) struct ServeArguments {
     /// Run packets in a confined process, apart from everything else
     #[arg(long, conflicts_with_all = ["check", "back_end"])]
     pub(crate) trusted: bool,
+    /// Have the confined process make machine code of programs: faster, with a compiler that is trusted
+    #[arg(long, requires = "trusted")]
+    pub(crate) native: bool,
     /// Run although this layer of confinement is missing (`ravelin doctor trust` names them); may be repeated
     #[arg(long, requires = "trusted", value_name = "LAYER")]
     pub(crate) without: Vec<confinement::Layer>,

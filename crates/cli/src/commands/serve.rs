@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
         return check(file, executing, json);
     }
     if arguments.trusted {
-        return trusted::serve(file, &read(file)?, &arguments.without);
+        return trusted::serve(file, &read(file)?, arguments.native, &arguments.without);
     }
     let config = match read_any(file)? {
         ProcessConfig::Gateway(config) => config,

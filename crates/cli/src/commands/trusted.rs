@@ -24,8 +24,9 @@ use std::path::{self, Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
 
-/// Becomes `ravelin-launch`, which starts the processes of this gateway.
-pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(), Failure> {
+/// Becomes `ravelin-launch`, which starts the processes of this gateway; its core runs machine code if it is
+/// to be `native`.
+pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer]) -> Result<(), Failure> {
     let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
     suits(config).map_err(finding)?;
     // The process that reads it has another working directory.
@@ -42,7 +43,10 @@ pub(super) fn serve(file: &Path, config: &Config, without: &[Layer]) -> Result<(
         })
     };
     let mut launch = Command::new(beside("ravelin-launch")?);
-    launch.arg("--core").arg(beside("ravelin-core")?);
+    launch.arg("--core").arg(beside(if native { "ravelin-core-native" } else { "ravelin-core" })?);
+    if native {
+        launch.arg("--native");
+    }
     launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(real);
     launch.arg("--control").arg(&config.control);
     launch.arg("--containers").arg(&config.containers);

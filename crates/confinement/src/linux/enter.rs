@@ -120,6 +120,19 @@ fn single_thread() -> Result<(), Missing> {
 }
 
 impl Entered {
+    /// Keeps this process, which has a single thread, to the calls that it still needs until it
+    /// [locks](Entered::lock) itself: those that its role may make then, and those by which it makes threads
+    /// and memory that can be executed. For a core that has machine code made from what others wrote.
+    ///
+    /// # Errors
+    /// As with [`enter`].
+    pub fn keep_to_own_work(&self) -> Result<(), Missing> {
+        if self.without.contains(&Layer::Seccomp) {
+            return Ok(());
+        }
+        filter::prepare(self.role)
+    }
+
     /// Ends what [`enter`] began, for all threads that there are: limits, and the list of system calls.
     ///
     /// Threads that still have to set something up should have done so. From here on a call that is not in

@@ -329,6 +329,51 @@ const FRONT: &[AllowedCall] = &[
     FCNTL,
 ];
 
+/// What a core needs in addition until its machine code and its threads are there.
+const PREPARING: &[AllowedCall] = &[
+    any("mmap", libc::SYS_mmap, "memory, that of machine code too"),
+    any("mprotect", libc::SYS_mprotect, "lets machine code be executed and not be written"),
+    CLONE,
+    AllowedCall {
+        name: "prctl",
+        number: libc::SYS_prctl,
+        only: "`PR_SET_NAME`, `PR_SET_NO_NEW_PRIVS`",
+        why: "names of threads, and the list of calls",
+        arguments: &[&[is(0, libc::PR_SET_NAME)], &[is(0, libc::PR_SET_NO_NEW_PRIVS)]],
+    },
+    any("seccomp", libc::SYS_seccomp, "the list of calls"),
+    any("prlimit64", libc::SYS_prlimit64, "limits, and the stack of a thread"),
+    any("rt_sigaction", libc::SYS_rt_sigaction, "tells a refused call"),
+    AllowedCall {
+        name: "personality",
+        number: libc::SYS_personality,
+        only: "to ask",
+        why: "whether what can be read can be executed",
+        arguments: &[&[is(0, -1)]],
+    },
+    AllowedCall {
+        name: "newfstatat",
+        number: libc::SYS_newfstatat,
+        only: "of the error output",
+        why: "whether the error output is a file",
+        arguments: &[&[is(0, libc::STDERR_FILENO)]],
+    },
+    any("fstat", libc::SYS_fstat, "whether the error output is a file"),
+    AllowedCall {
+        name: "fcntl",
+        number: libc::SYS_fcntl,
+        only: "`F_DUPFD_CLOEXEC`, `F_GETFD`",
+        why: "another handle of a channel, and how many descriptors there are",
+        arguments: &[&[is(1, libc::F_DUPFD_CLOEXEC)], &[is(1, libc::F_GETFD)]],
+    },
+    any("eventfd2", libc::SYS_eventfd2, "bells between threads"),
+    SET_ROBUST_LIST,
+    RSEQ,
+    SCHED_GETAFFINITY,
+    GETTID,
+    RT_SIGPROCMASK,
+];
+
 /// The flags that ask for namespaces.
 const NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNET
@@ -348,6 +393,14 @@ impl Role {
             Self::Control => CONTROL,
             Self::Front => FRONT,
         }
+    }
+
+    /// The calls that a process of this role may make while it still makes its threads and machine code:
+    /// those that it may make later, with memory that can be executed, and those by which it becomes ready.
+    pub(crate) fn preparing_calls(self) -> Vec<AllowedCall> {
+        let later =
+            self.calls().iter().filter(|call| PREPARING.iter().all(|first| first.number != call.number));
+        PREPARING.iter().chain(later).copied().collect()
     }
 
     /// Calls that are answered as by a Linux that does not know them, since the caller makes another one

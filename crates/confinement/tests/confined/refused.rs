@@ -31,6 +31,32 @@ fn every_forbidden_action_is_possible_to_root_and_ends_a_core() {
     }
 }
 
+/// What a core may do that still makes its threads and machine code, and what comes of it.
+const PREPARING: [(&str, &str); 5] = [
+    ("map-executable", "ready\ndone\n"),
+    ("make-executable", "ready\ndone\n"),
+    ("fork-by-clone3", "ready\nfailed 38\n"),
+    // It has yet to limit itself, and to say how a refused call ends it.
+    ("raise-limit", "ready\ndone\n"),
+    ("replace-handler", "ready\ndone\n"),
+];
+
+#[test]
+fn a_core_that_makes_machine_code_may_do_no_more_before_and_as_little_as_another_one_after() {
+    if !can_run("a_core_that_makes_machine_code_may_do_no_more_before_and_as_little_as_another_one_after") {
+        return;
+    }
+    for (name, _) in actions() {
+        let locked = start(&["core-native", "", "1", &name], &[], &[]);
+        assert!(locked.killed(), "{name} in a core with machine code: {locked:?}");
+        let before = start(&["core-preparing", "", "1", &name], &[], &[]);
+        match PREPARING.iter().find(|(may, _)| *may == name) {
+            Some((_, comes)) => assert_eq!(before.output, *comes, "{name}: {before:?}"),
+            None => assert!(before.killed(), "{name} in a core that makes machine code: {before:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_core_without_any_one_layer_but_the_list_of_calls_is_refused_every_action() {
     if !can_run("a_core_without_any_one_layer_but_the_list_of_calls_is_refused_every_action") {

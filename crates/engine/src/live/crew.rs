@@ -6,6 +6,7 @@ use ir::limits::LARGEST_FRAME;
 use ports::live::pin;
 use std::io;
 use std::panic::resume_unwind;
+use std::sync::RwLock;
 use std::thread;
 
 /// The number of a core, as Linux counts them.
@@ -37,12 +38,18 @@ pub struct Ended {
 /// Runs workers until they are told to stop, or one of them fails. With `cores`, the first worker is pinned
 /// to the first core, and so on.
 pub fn run(workers: Vec<LiveWorker>, generations: Vec<Generation>, remote: &Remote, cores: &[Core]) -> Ended {
+    let gate = RwLock::new(());
     thread::scope(|scope| {
+        // A worker begins when this thread has made all of them: whoever hears of all workers knows that
+        // nobody makes a thread any more, as a process that is locked in may not.
+        let closed = gate.write();
         let parts = workers.into_iter().zip(generations).zip(1..);
         let threads: Vec<_> = parts
             .map(|((mut worker, mut generation), number)| {
                 let core = cores.get(number - 1).copied();
+                let gate = &gate;
                 let run = move || {
+                    drop(gate.read());
                     let _end = EndAll(remote);
                     let pinned = core.map_or(Ok(()), |core| stay(number, core));
                     let result = pinned.and_then(|()| worker.run(&mut generation));
@@ -52,6 +59,7 @@ pub fn run(workers: Vec<LiveWorker>, generations: Vec<Generation>, remote: &Remo
                 thread.spawn_scoped(scope, run)
             })
             .collect();
+        drop(closed);
         if threads.iter().any(Result::is_err) {
             remote.stop();
         }

@@ -334,10 +334,23 @@ impl Crossing {
         })
     }
 
+    /// Sends what waits, full or not; whether anything still waits for room.
+    pub(super) fn send_all(&mut self) -> bool {
+        self.ways.iter_mut().flatten().fold(false, |waits, way| {
+            way.send(true);
+            waits | way.waits()
+        })
+    }
+
+    /// Whether all that was sent here has been taken.
+    pub(super) fn nothing_arrives(&self) -> bool {
+        self.arrivals.iter().all(|arrivals| arrivals.ring.is_empty())
+    }
+
     /// The worker is about to sleep: whether it may, since nothing has come.
     pub(super) fn may_sleep(&mut self) -> bool {
         self.sleeper.lies_down();
-        let may = self.arrivals.iter().all(|arrivals| arrivals.ring.is_empty());
+        let may = self.nothing_arrives();
         if !may {
             self.wakes();
         }

@@ -6,6 +6,7 @@ mod host_share;
 mod looks;
 mod ordered;
 mod other_ports;
+mod resting;
 mod steered;
 
 use super::*;

@@ -189,6 +189,11 @@ impl LiveWorker {
                     {
                         host_packets.begin(frames, cut, sent);
                     }
+                    Ok(Request::Rest(rest)) => {
+                        pass.rest(rest, receivers, batch, device_queue.as_deref_mut())?;
+                        // What was asked for meanwhile comes before the next packet.
+                        continue;
+                    }
                     Ok(request) => {
                         if let Some(last) = pass.answer(request, receivers, looks, &mut work)? {
                             break Some(last);
@@ -255,23 +260,23 @@ fn change_ports(
 }
 
 /// A worker in its loop: what a batch passes after it was received.
-struct LivePass<'a, 'b> {
-    generation: &'a mut Generation,
+pub(super) struct LivePass<'a, 'b> {
+    pub(super) generation: &'a mut Generation,
     outputs: &'a mut Outputs,
     punts: &'a mut Option<PuntQueue>,
     host_share: &'a mut HostShare,
     watches: &'a mut Watches,
     subscribers: &'a mut Subscribers,
     stopwatch: &'a mut Stopwatch,
-    crossing: &'a mut Crossing,
+    pub(super) crossing: &'a mut Crossing,
     /// What brings fragments into order, if the program asks for it.
     order: &'a mut Option<Box<FragmentOrder>>,
-    transmitter: Transmitter<'b, LiveOut>,
+    pub(super) transmitter: Transmitter<'b, LiveOut>,
     /// Which ports take packets with an open checksum.
     take_open: Vec<bool>,
     /// The segments that ports leave whole at present.
     whole: OpenClasses,
-    clock: &'a dyn Clock,
+    pub(super) clock: &'a dyn Clock,
 }
 
 impl LivePass<'_, '_> {
@@ -324,7 +329,7 @@ impl LivePass<'_, '_> {
 
     /// Runs or queues those packets of a batch that are this worker's, and hands the others over.
     #[inline]
-    fn received(
+    pub(super) fn received(
         &mut self,
         memory: &mut [u8],
         batch: &mut Batch,
@@ -351,7 +356,7 @@ impl LivePass<'_, '_> {
     }
 
     /// Has what brings fragments into order run packets; does nothing for a program that does not ask for it.
-    fn in_order(
+    pub(super) fn in_order(
         &mut self,
         mut device_queue: Option<&mut DeviceQueue>,
         run: impl FnOnce(
@@ -392,7 +397,11 @@ impl LivePass<'_, '_> {
     /// Runs or queues what other workers have handed over: one parcel of each. Returns whether there was
     /// anything, or something still waits to be handed over.
     #[inline]
-    fn take_over(&mut self, idle: bool, mut device_queue: Option<&mut DeviceQueue>) -> io::Result<bool> {
+    pub(super) fn take_over(
+        &mut self,
+        idle: bool,
+        mut device_queue: Option<&mut DeviceQueue>,
+    ) -> io::Result<bool> {
         let (mut any, waits) = (false, self.crossing.send_waiting());
         for _ in 0..self.crossing.others() {
             if device_queue.as_ref().is_some_and(|device_queue| !device_queue.has_room()) {
@@ -488,6 +497,8 @@ impl LivePass<'_, '_> {
             Request::Measure(measuring) => self.stopwatch.start(*measuring, self.generation),
             Request::Look(look) => looks.add(look),
             Request::Work(step) => *work = Some(step),
+            // The loop sees to a rest itself.
+            Request::Rest(_) => {}
             Request::Replace(_) | Request::Stop => return Ok(Some(request)),
         }
         Ok(None)

@@ -106,6 +106,11 @@ impl Handover<'_> {
         self.pending.take_over(old.pending, &shared.events)
     }
 
+    /// Writes a cell of a register, as a packet would; returns whether both are there.
+    pub fn write_register(&mut self, register: u32, cell: u32, value: u64) -> bool {
+        self.memory.write_cell(register, cell, value)
+    }
+
     fn take_counters(&mut self, old: &mut Handover<'_>, counters: &Pairs) {
         let all = counters.len() + 1 == self.first_cell.len();
         if all && self.first_cell == old.first_cell && counters.iter().all(|(from, to)| from == to) {

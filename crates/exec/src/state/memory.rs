@@ -135,6 +135,11 @@ impl ProgramMemory {
         self.registers[register as usize].write(cell, value);
     }
 
+    /// Writes a cell of a register; returns whether both are there.
+    pub fn write_cell(&mut self, register: u32, cell: u32, value: u64) -> bool {
+        self.registers.get_mut(register as usize).is_some_and(|register| register.write(cell, value))
+    }
+
     /// All cells of a register.
     pub fn cells(&self, register: u32) -> &[u64] {
         self.registers[register as usize].cells()

@@ -31,11 +31,19 @@ pub(super) enum Between {
     Interpreter,
     /// Confined processes, of which the core has the interpreter.
     Split,
+    /// The same, of which the core has native code.
+    SplitNative,
 }
 
 impl Between {
-    pub(super) const ALL: [Between; 5] =
-        [Between::Nothing, Between::Linux, Between::OneProcess, Between::Interpreter, Between::Split];
+    pub(super) const ALL: [Between; 6] = [
+        Between::Nothing,
+        Between::Linux,
+        Between::OneProcess,
+        Between::SplitNative,
+        Between::Interpreter,
+        Between::Split,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -44,6 +52,7 @@ impl Between {
             Between::OneProcess => "one process with native code",
             Between::Interpreter => "one process with the interpreter",
             Between::Split => "T0 with the interpreter",
+            Between::SplitNative => "T0 with native code",
         }
     }
 
@@ -58,6 +67,7 @@ impl Between {
             Between::Nothing | Between::Linux | Between::OneProcess => &[],
             Between::Interpreter => &["--back-end", "interpreter"],
             Between::Split => &["--trusted"],
+            Between::SplitNative => &["--trusted", "--native"],
         }
     }
 }
@@ -84,7 +94,7 @@ impl Joined {
         let net = match between {
             Between::Nothing => Net::direct(CableOffloads::Off),
             Between::Linux => Net::new(Way::Routed, CableOffloads::Off),
-            Between::OneProcess | Between::Interpreter | Between::Split => {
+            Between::OneProcess | Between::Interpreter | Between::Split | Between::SplitNative => {
                 Net::new(Way::Switched, CableOffloads::Off)
             }
         };
@@ -92,7 +102,7 @@ impl Joined {
         let gateway = match between {
             Between::Nothing => None,
             Between::Linux => routing(&net).map(|()| None).map_err(system)?,
-            Between::OneProcess | Between::Interpreter | Between::Split => {
+            Between::OneProcess | Between::Interpreter | Between::Split | Between::SplitNative => {
                 Some(ours(between, &net, policy, folder, processor)?)
             }
         };

@@ -176,6 +176,7 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
                 }
                 let beside = match between {
                     Between::Split => Between::Interpreter,
+                    Between::SplitNative => Between::OneProcess,
                     _ => Between::Linux,
                 };
                 let beside_place = if beside.has_policy() { place } else { 0 };
@@ -201,6 +202,7 @@ mod tests {
             (Between::OneProcess, 3.0),
             (Between::Interpreter, 2.0),
             (Between::Split, 1.9),
+            (Between::SplitNative, 2.7),
         ] {
             shown.samples.insert((between, 0, Measure::There), vec![rate]);
         }
@@ -210,6 +212,8 @@ mod tests {
         let split = of("one stream a to b, 0 pass all, T0 with the interpreter");
         assert_eq!(split.ratio, Some(0.95));
         assert_eq!(split.other.as_ref().map(|other| &*other.name), Some("one process with the interpreter"));
+        let native = of("one stream a to b, 0 pass all, T0 with native code");
+        assert_eq!(native.other.as_ref().map(|other| &*other.name), Some("one process with native code"));
         let one = of("one stream a to b, 0 pass all, one process with native code");
         assert_eq!(one.ratio, Some(0.75));
         let failed = of("one stream b to a, 1 with state, at both ports, T0 with the interpreter");

@@ -89,6 +89,34 @@ impl FrameRing {
         self.left_full
     }
 
+    /// Gives back the lent frames, and says which frame will be full next, for another process that goes on
+    /// with the same ring.
+    pub(crate) fn place(&mut self) -> u32 {
+        self.give_back();
+        // A ring has fewer frames than that.
+        self.next as u32
+    }
+
+    /// Goes on at a frame, as the process says that has had this ring. Returns whether there is one.
+    pub(crate) fn begin_at(&mut self, place: u32) -> bool {
+        let is_there = (place as usize) < self.geometry.frames();
+        if is_there {
+            self.give_back();
+            self.next = place as usize;
+        }
+        is_there
+    }
+
+    fn give_back(&mut self) {
+        let frames = self.geometry.frames();
+        // The oldest frame first: if Linux found the ring full, it waits for that one.
+        for back in (1..=self.lent).rev() {
+            let frame = (self.next + frames - back) % frames;
+            sys::hand_back(self.shared.word(self.geometry.offset(frame)), libc::TP_STATUS_KERNEL);
+        }
+        self.lent = 0;
+    }
+
     /// Gives back the lent frames, and lends the next full ones: returns memory, and the place of each frame
     /// in it. Either none of them has the bit `mark` in its status, and there are at most `most`; or all have
     /// it, and there are at most `most_marked`.
@@ -98,13 +126,9 @@ impl FrameRing {
         mark: u32,
         most_marked: usize,
     ) -> (&mut [u8], impl Iterator<Item = Range<usize>> + Clone + use<>) {
+        self.give_back();
         let geometry = self.geometry;
         let frames = geometry.frames();
-        // The oldest frame first: if Linux found the ring full, it waits for that one.
-        for back in (1..=self.lent).rev() {
-            let frame = (self.next + frames - back) % frames;
-            sys::hand_back(self.shared.word(geometry.offset(frame)), libc::TP_STATUS_KERNEL);
-        }
         let first = self.next;
         let status = |frame: usize| sys::taken_over(self.shared.word(geometry.offset(frame)));
         let wanted = status(first) & mark | libc::TP_STATUS_USER;

@@ -90,6 +90,19 @@ pub trait Receiver: Send {
     /// Its port has left the loop. Ports that stay may take over what it has done for them.
     fn leaves(&mut self) {}
 
+    /// Where the next packet comes, for another process that goes on with the same descriptor: a number that
+    /// only means something to a half of the same kind. What came before is taken, and nothing is lent any
+    /// more.
+    fn place(&mut self) -> u32 {
+        0
+    }
+
+    /// Goes on where another process that had the same descriptor has said. Returns whether there is such a
+    /// place; if not, nothing has changed.
+    fn begin_at(&mut self, _place: u32) -> bool {
+        true
+    }
+
     /// Says which segments need not be cut although the program is to get packets: those of these classes
     /// mean the same to it. Where a half looks at packets itself, or cuts none, that changes nothing.
     fn leave_segments_whole(&mut self, _classes: OpenClasses) {}

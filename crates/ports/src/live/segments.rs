@@ -127,6 +127,14 @@ impl Receiver for Cut {
         self.given < self.pieces.len() || !self.uncut.is_empty() || self.inner.has_more()
     }
 
+    fn place(&mut self) -> u32 {
+        self.inner.place()
+    }
+
+    fn begin_at(&mut self, place: u32) -> bool {
+        self.inner.begin_at(place)
+    }
+
     fn leave_checksums_open(&mut self, open: bool) {
         self.open = open;
         self.inner.leave_checksums_open(open);

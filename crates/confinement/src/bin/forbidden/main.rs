@@ -9,8 +9,9 @@
 //! NUMBER` removes it. `forbidden apart LAYERS ACTION` does an action in a confined process that it starts
 //! itself, and writes how it ended and the name of the host; `forbidden name-trial LAYERS` lets this action
 //! name the host, in a place where nobody else sees it. `core-with-thread` and `core-in-old-way` are cores
-//! that cannot be locked. `forbidden read FOLDER LAYERS PATH` confines itself as whoever compiles, to that
-//! folder, and reads a file; `forbidden write` writes one.
+//! that cannot be locked. `core-native` is a core that has kept to its own work before it was locked, and
+//! `core-preparing` one that still does. `forbidden read FOLDER LAYERS PATH` confines itself as whoever
+//! compiles, to that folder, and reads a file; `forbidden write` writes one.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![deny(unsafe_code)]
@@ -90,7 +91,12 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         }
         [mode, without, outsider, name] => {
             let without = layers(without)?;
-            let role = confinement::Role::ALL.into_iter().find(|role| role.name() == *mode);
+            let (name_of_role, prepares, locks) = match *mode {
+                "core-native" => ("core", true, true),
+                "core-preparing" => ("core", true, false),
+                other => (other, false, true),
+            };
+            let role = confinement::Role::ALL.into_iter().find(|role| role.name() == name_of_role);
             match (role, *mode) {
                 (None, "plain") => calls::hide()?,
                 (None, _) => return Err(format!("there is no role `{mode}`").into()),
@@ -99,7 +105,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             let ground = ground::Ground::new(outsider.parse()?)?;
             let act = choose(name, &ground)?;
             if let Some(role) = role {
-                confinement::lock(role, &without)?;
+                let entered = confinement::enter(role, &without)?;
+                if prepares {
+                    entered.keep_to_own_work()?;
+                }
+                if locks {
+                    entered.lock()?;
+                }
             }
             println!("ready");
             println!("{}", act());

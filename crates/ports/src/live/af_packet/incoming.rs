@@ -140,6 +140,18 @@ impl Receiver for Incoming {
         self.open = open && self.port.wanted.offloads != Offloads::Off;
     }
 
+    fn place(&mut self) -> u32 {
+        if let Some((socket, ring)) = self.port.incoming[self.lane].take() {
+            // What came by the interface that has vanished since is lost with it.
+            self.renew(socket, ring);
+        }
+        self.ring.place()
+    }
+
+    fn begin_at(&mut self, place: u32) -> bool {
+        self.ring.begin_at(place)
+    }
+
     fn losses(&mut self) -> ReceiveLosses {
         self.count_dropped();
         self.losses

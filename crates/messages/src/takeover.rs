@@ -1,0 +1,77 @@
+//! What two cores say to each other when one takes over from the other. `launch` gives each an end of the
+//! channel, and does not hear what is said.
+//!
+//! ```text
+//! core that takes over    ── Begin ──────────────────────►   core that runs
+//!                         ◄── Program, or Refused ────────    it goes on
+//!      verifies, loads it
+//!                         ── Rest ───────────────────────►
+//!                         ◄── Entries, Members, Cells … ──    takes no more packets
+//!                         ◄── Places ─────────────────────
+//!      has the state
+//!                         ── Ready ──────────────────────►
+//!                         ◄── Yours ──────────────────────    never takes a packet again
+//!      takes packets
+//! ```
+//!
+//! Where the channel ends before `Yours`, the core that runs goes on as if nothing had happened.
+
+use serde::{Deserialize, Serialize};
+
+/// What the core says that takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TakeoverQuestion {
+    /// It asks what runs.
+    Begin,
+    /// It asks for the state, and that no more packets are taken.
+    Rest,
+    /// It has the state.
+    Ready,
+}
+
+/// What the core says that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TakeoverAnswer {
+    /// What runs.
+    Program {
+        /// The text of its IR.
+        text: String,
+        /// How many programs have taken over, this one included.
+        number: u64,
+    },
+    /// It does not hand over now, and goes on.
+    Refused(String),
+    /// Entries that packets made in a table.
+    Entries {
+        /// Whose they are.
+        worker: u16,
+        /// The number of the table.
+        table: u32,
+        /// The columns of the key and of the value, and the time (ns) when it ends by the table's `age`.
+        entries: Vec<(Vec<u128>, Vec<u128>, Option<u64>)>,
+    },
+    /// Members that packets made in a group.
+    Members {
+        /// Whose they are.
+        worker: u16,
+        /// The number of the group.
+        group: u32,
+        /// The index of the group, and the columns.
+        members: Vec<(u32, Vec<u128>)>,
+    },
+    /// Cells of a register.
+    Cells {
+        /// Whose they are.
+        worker: u16,
+        /// The number of the register.
+        register: u32,
+        /// The first one.
+        first: u32,
+        /// Their values.
+        cells: Vec<u64>,
+    },
+    /// There is no more state. Where the next packet comes, port by port for each worker.
+    Places(Vec<Vec<u32>>),
+    /// It never takes a packet again.
+    Yours,
+}

@@ -1,0 +1,195 @@
+//! Takes over from another core that runs: first it learns what runs there, or which program is to run in its
+//! place; later, when this core is ready for packets, it gets the state and the ports.
+
+use crate::activation::{Loading, Prepared, prepare};
+use crate::carried;
+use crate::error::CoreError;
+use crate::in_force::{InForce, InstallError, Runs, TakenOver};
+use crate::policies::now;
+use crate::{ActivationError, Active};
+use bundle::TableRight;
+use engine::live::Resting;
+use exec::replace::plan;
+use ir::replace::Replacement;
+use messages::Channel;
+use messages::compile::CompileMessage;
+use messages::launch::{Because, Kept};
+use messages::limits::LONGEST_BUNDLE_MESSAGE;
+use messages::takeover::{TakeoverAnswer, TakeoverQuestion};
+use ports::live::clock::{Clock, MachineClock};
+use std::cell::RefCell;
+use std::time::Instant;
+
+/// A program that is ready, and why it is to run.
+pub(crate) struct Chosen {
+    pub(crate) taken: TakenOver,
+    pub(crate) prepared: Prepared,
+}
+
+/// The core from which this one takes over.
+pub(crate) struct Before {
+    channel: Channel,
+    /// What runs there.
+    text: String,
+    number: u64,
+}
+
+/// What was taken over.
+pub(crate) struct Taken {
+    /// How much state.
+    pub(crate) state: u64,
+    /// When this core asked for it.
+    pub(crate) asked: Instant,
+}
+
+impl Before {
+    /// Asks what runs at the other end.
+    ///
+    /// # Errors
+    /// It does not hand over.
+    pub(crate) fn ask(mut channel: Channel) -> Result<Before, CoreError> {
+        channel.send(&TakeoverQuestion::Begin, &[])?;
+        match next(&mut channel)? {
+            TakeoverAnswer::Program { text, number } => Ok(Before { channel, text, number }),
+            TakeoverAnswer::Refused(why) => Err(CoreError::NotHandedOver(why)),
+            _ => Err(CoreError::Order("a core begins otherwise to hand over")),
+        }
+    }
+
+    /// Has the program go on with what packets left in the other core and with its ports. The other core
+    /// takes no packet from then on, or goes on if this fails.
+    ///
+    /// # Errors
+    /// The other core does not hand over, what it remembers does not fit, or a worker has ended.
+    pub(crate) fn hand_over(mut self, chosen: &mut Chosen, resting: &Resting) -> Result<Taken, CoreError> {
+        let plan = self.plan(&chosen.prepared)?;
+        let asked = Instant::now();
+        self.channel.send(&TakeoverQuestion::Rest, &[])?;
+        let (mut state, clock) = (0, MachineClock);
+        let places = loop {
+            match next(&mut self.channel)? {
+                TakeoverAnswer::Places(places) => break places,
+                TakeoverAnswer::Refused(why) => return Err(CoreError::NotHandedOver(why)),
+                part => {
+                    state += carried::take(&mut chosen.prepared.generations, &plan, part, clock.program())
+                }
+            }
+        };
+        if places.len() != chosen.prepared.generations.len() {
+            return Err(CoreError::Order("another core has another number of workers"));
+        }
+        let begun = resting.each(places, |_, ports, places| {
+            places.len() == ports.len()
+                && ports.iter_mut().zip(places).all(|(port, place)| port.begin_at(place))
+        });
+        if !begun.is_some_and(|begun| begun.into_iter().all(|begun| begun)) {
+            return Err(CoreError::Order("another core has other ports"));
+        }
+        self.channel.send(&TakeoverQuestion::Ready, &[])?;
+        match next(&mut self.channel)? {
+            TakeoverAnswer::Yours => Ok(Taken { state, asked }),
+            _ => Err(CoreError::Order("a core does not hand over at last")),
+        }
+    }
+
+    /// What becomes of what the other core's program remembers.
+    fn plan(&self, prepared: &Prepared) -> Result<Replacement, CoreError> {
+        let before = ir::read::read(&self.text).map_err(ActivationError::Read)?;
+        let Some(generation) = prepared.generations.first() else { return Ok(Replacement::default()) };
+        Ok(plan(&before, &generation.program, &[]).map_err(ActivationError::Replace)?)
+    }
+}
+
+/// Where the first program of this core comes from.
+pub(crate) struct Origin {
+    /// What was kept of policies, where they have to be signed.
+    pub(crate) kept: Option<Kept>,
+    /// The core that runs, and the channel by which `compile` gives another program than runs there.
+    pub(crate) beside: Option<(Channel, Option<Channel>)>,
+}
+
+/// Loads what this core is to run: what `compile` gives, or the policy that was kept, or what runs in the
+/// other core. Nothing where there is none of it.
+///
+/// # Errors
+/// It is refused, or the other core does not hand over.
+pub(crate) fn choose(
+    loading: Loading,
+    in_force: Option<&mut InForce>,
+    origin: Origin,
+) -> Result<(Option<Chosen>, Option<Before>), CoreError> {
+    let (other, compile) = origin.beside.unzip();
+    let before = other.map(Before::ask).transpose()?;
+    let compiled = compile.flatten().map(received).transpose()?;
+    let number = before.as_ref().map_or(1, |before| before.number);
+    let number = number + u64::from(before.is_none() || compiled.is_some());
+    let loader = Loader { loading, number, prepared: RefCell::default() };
+    let taken = match (in_force, compiled) {
+        (Some(in_force), compiled) => {
+            let kept = origin.kept.unwrap_or_default();
+            match compiled {
+                Some(CompileMessage::Bundle(bundle)) => {
+                    in_force.restore(kept, &Judged)?;
+                    Some(in_force.accept(bundle, None, now(), &loader)?)
+                }
+                Some(_) => return Err(InstallError::Unsigned.into()),
+                None => in_force.restore(kept, &loader)?,
+            }
+        }
+        (None, Some(CompileMessage::Program(text))) => {
+            Some(TakenOver { active: loader.run(&text, &[])?, because: Because::HandedIn, keep: None })
+        }
+        (None, Some(_)) => return Err(InstallError::NoTrust.into()),
+        (None, None) => None,
+    };
+    let taken = match (taken, &before) {
+        // Where policies have to be signed and none was kept, that is what drops every packet.
+        (None, Some(before)) => Some(TakenOver {
+            active: loader.run(&before.text, &[])?,
+            because: Because::RanBefore,
+            keep: None,
+        }),
+        (taken, _) => taken,
+    };
+    let chosen = taken.zip(loader.prepared.into_inner());
+    Ok((chosen.map(|(taken, prepared)| Chosen { taken, prepared }), before))
+}
+
+/// What `compile` gives.
+fn received(mut compile: Channel) -> Result<CompileMessage, CoreError> {
+    match compile.receive_alone(LONGEST_BUNDLE_MESSAGE)? {
+        Some(CompileMessage::Refused(why)) => Err(CoreError::Compile(why)),
+        Some(message) => Ok(message),
+        None => Err(CoreError::Compile("compile ended without a program".to_owned())),
+    }
+}
+
+/// Loads programs that are to run later.
+struct Loader {
+    loading: Loading,
+    number: u64,
+    prepared: RefCell<Option<Prepared>>,
+}
+
+impl Runs for Loader {
+    fn run(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
+        let prepared = prepare(text, rights, self.loading, self.number)?;
+        let active = prepared.active.clone();
+        *self.prepared.borrow_mut() = Some(prepared);
+        Ok(active)
+    }
+}
+
+/// Runs nothing: another program is to run than the policy that was kept.
+struct Judged;
+
+impl Runs for Judged {
+    fn run(&self, _: &str, _: &[TableRight]) -> Result<Active, ActivationError> {
+        Ok(Active { hash: [0; 32], number: 0, name: String::new() })
+    }
+}
+
+fn next(channel: &mut Channel) -> Result<TakeoverAnswer, CoreError> {
+    let ended = || CoreError::NotHandedOver("it has ended".to_owned());
+    channel.receive_alone(LONGEST_BUNDLE_MESSAGE)?.ok_or_else(ended)
+}
