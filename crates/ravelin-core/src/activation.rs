@@ -3,7 +3,7 @@
 use crate::rights::{self, RightError};
 use bundle::TableRight;
 use engine::live::{Generation, Loaded, Remote, load_steering};
-use engine::program_hash;
+use engine::text_hash;
 use exec::replace::ReplaceError;
 use exec::{BackendKind, LoadError};
 use ir::Program;
@@ -37,7 +37,7 @@ pub enum ActivationError {
 /// The program that runs.
 #[derive(Clone, Debug)]
 pub struct Active {
-    /// [`program_hash`] of it.
+    /// [`text_hash`] of its text.
     pub hash: [u8; 32],
     /// How many have taken over, this one included.
     pub number: u64,
@@ -57,7 +57,7 @@ impl Activation {
     /// For workers that run [`boot`](crate::boot) over so many ports.
     pub(crate) fn new(remote: Remote, ports: u16, seed: u64) -> Activation {
         let boot = crate::boot::program();
-        let active = Active { hash: program_hash(&boot), number: 1, name: boot.name };
+        let active = Active { hash: text_hash(crate::boot::TEXT), number: 1, name: boot.name };
         Activation { remote, ports, seed, active: Mutex::new(active) }
     }
 
@@ -85,7 +85,7 @@ impl Activation {
         }
         // One takeover after the other: each counts from the one before it.
         let mut active = self.lock();
-        let (hash, name) = (program_hash(&program), program.name.clone());
+        let (hash, name) = (text_hash(text), program.name.clone());
         let next = Active { hash, number: active.number + 1, name };
         let generations = generations(program, workers, self.ports, self.seed, next.number)?;
         let replaced = self.remote.replace(generations, Vec::new()).ok_or(ActivationError::Ended)?;
@@ -99,7 +99,7 @@ impl Activation {
     }
 }
 
-/// A program, loaded for every worker into the interpreter.
+/// A program, translated into bytecode for every worker.
 ///
 /// # Errors
 /// The verifier refuses it, or it needs too much memory.
@@ -110,9 +110,9 @@ pub(crate) fn generations(
     seed: u64,
     number: u64,
 ) -> Result<Vec<Generation>, ActivationError> {
-    let load = |_| exec::load(&program, BackendKind::Interpreter, ports, seed);
+    let load = |_| exec::load(&program, BackendKind::Bytecode, ports, seed);
     let backends = (0..workers).map(load).collect::<Result<_, _>>()?;
-    let steering = load_steering(&program, BackendKind::Interpreter, workers)?;
+    let steering = load_steering(&program, BackendKind::Bytecode, workers)?;
     let program = Arc::new(program);
     let loaded = Loaded { program, sources: Arc::default(), backends, schedule: None, steering };
     Ok(loaded.generations(ports, number))
