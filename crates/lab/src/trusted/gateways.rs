@@ -27,23 +27,23 @@ pub(super) enum Between {
     Linux,
     /// One process with native code.
     OneProcess,
-    /// One process with the interpreter.
-    Interpreter,
-    /// Confined processes, of which the core has the interpreter.
+    /// One process with bytecode.
+    Bytecode,
+    /// Confined processes, of which the core has bytecode.
     Split,
 }
 
 impl Between {
     pub(super) const ALL: [Between; 5] =
-        [Between::Nothing, Between::Linux, Between::OneProcess, Between::Interpreter, Between::Split];
+        [Between::Nothing, Between::Linux, Between::OneProcess, Between::Bytecode, Between::Split];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Between::Nothing => "a cable",
             Between::Linux => "Linux routing without rules",
             Between::OneProcess => "one process with native code",
-            Between::Interpreter => "one process with the interpreter",
-            Between::Split => "T0 with the interpreter",
+            Between::Bytecode => "one process with bytecode",
+            Between::Split => "T0 with bytecode",
         }
     }
 
@@ -56,7 +56,7 @@ impl Between {
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Between::Nothing | Between::Linux | Between::OneProcess => &[],
-            Between::Interpreter => &["--back-end", "interpreter"],
+            Between::Bytecode => &["--back-end", "bytecode"],
             Between::Split => &["--trusted"],
         }
     }
@@ -84,7 +84,7 @@ impl Joined {
         let net = match between {
             Between::Nothing => Net::direct(CableOffloads::Off),
             Between::Linux => Net::new(Way::Routed, CableOffloads::Off),
-            Between::OneProcess | Between::Interpreter | Between::Split => {
+            Between::OneProcess | Between::Bytecode | Between::Split => {
                 Net::new(Way::Switched, CableOffloads::Off)
             }
         };
@@ -92,7 +92,7 @@ impl Joined {
         let gateway = match between {
             Between::Nothing => None,
             Between::Linux => routing(&net).map(|()| None).map_err(system)?,
-            Between::OneProcess | Between::Interpreter | Between::Split => {
+            Between::OneProcess | Between::Bytecode | Between::Split => {
                 Some(ours(between, &net, policy, folder, processor)?)
             }
         };
