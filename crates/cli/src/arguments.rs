@@ -259,6 +259,8 @@ pub(crate) enum Show {
 pub(crate) enum BackEndChoice {
     /// Step by step: slow and obviously right
     Interpreter,
+    /// As bytecode, without machine code: what a confined core does
+    Bytecode,
     /// As machine code
     #[default]
     Native,

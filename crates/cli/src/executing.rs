@@ -68,6 +68,7 @@ impl Executing {
         };
         match self.back_end {
             BackEndChoice::Interpreter => return here(BackendKind::Interpreter, self.idle_schedule()),
+            BackEndChoice::Bytecode => return here(BackendKind::Bytecode, self.idle_schedule()),
             BackEndChoice::Native => return here(BackendKind::Native, self.idle_schedule()),
             BackEndChoice::Opencl | BackEndChoice::Cuda | BackEndChoice::Host | BackEndChoice::Auto => {}
         }

@@ -39,7 +39,9 @@ pub mod worker;
 pub use bench::{PacketBench, PacketOutcome, WaitedPacket};
 pub use commit::{Ledger, Volume};
 pub use figures::Figures;
+#[cfg(feature = "observe")]
 pub use program_hash::program_hash;
+pub use program_hash::text_hash;
 #[cfg(feature = "observe")]
 pub use report::{Imbalance, Report, Setting, Times};
 pub use transmit::Transmitter;

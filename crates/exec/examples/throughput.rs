@@ -1,9 +1,11 @@
-//! Packets a second of two hand-written programs over made packets, on one core, without accounting.
+//! Packets a second of the firewall that ships and of two hand-written programs over made packets, by each
+//! back end, on one core, without accounting.
 //!
 //! `cargo run --release -p exec --example throughput [SECONDS]`; the first argument may also be `listing` for
 //! the code.
 
 use exec::{BackendKind, Outputs, load};
+use lang::pipeline::{CompileOptions, compile};
 use packet::{BATCH, Batch, Frames, VerdictKind};
 use std::time::{Duration, Instant};
 
@@ -15,19 +17,31 @@ const PORTS: u16 = 5;
 fn main() {
     let argument = std::env::args().nth(1);
     let seconds = argument.as_deref().and_then(|seconds| seconds.parse().ok()).unwrap_or(1.0);
-    for text in [include_str!("firewall.ir"), include_str!("mac_switch.ir")] {
-        let program = ir::read::read(text).expect("the example is a program");
+    let hand_written = |text| ir::read::read(text).expect("the example is a program");
+    for (what, program) in [
+        ("programs/firewall.rav", shipped()),
+        ("firewall by hand", hand_written(include_str!("firewall.ir"))),
+        ("mac_switch by hand", hand_written(include_str!("mac_switch.ir"))),
+    ] {
         if argument.as_deref() == Some("listing") {
             println!("{}", exec::native::listing(&program).expect("the example compiles"));
             continue;
         }
-        measure(&program, seconds);
+        for kind in [BackendKind::Native, BackendKind::Bytecode, BackendKind::Interpreter] {
+            measure(what, &program, kind, seconds);
+        }
     }
 }
 
-fn measure(program: &ir::Program, seconds: f64) {
+/// The firewall that ships.
+fn shipped() -> ir::Program {
+    let text = include_str!("../../../programs/firewall.rav");
+    compile("firewall.rav", text, &|_| None, &CompileOptions::default()).program.expect("it compiles")
+}
+
+fn measure(what: &str, program: &ir::Program, back_end: BackendKind, seconds: f64) {
     let start = Instant::now();
-    let mut backend = load(program, BackendKind::Native, PORTS, 1).expect("the example compiles");
+    let mut backend = load(program, back_end, PORTS, 1).expect("the example compiles");
     let compiled = start.elapsed();
     let mut frames = frames();
     let mut batches: Vec<Batch> = Vec::new();
@@ -63,8 +77,9 @@ fn measure(program: &ir::Program, seconds: f64) {
     rates.sort_by(f64::total_cmp);
     let sent = batches.iter().flat_map(Batch::verdicts).filter(|verdict| verdict.kind() == VerdictKind::Send);
     println!(
-        "{}: compiled in {:.2} ms; {:.1} Mpps (median of 5, {:.1} to {:.1}), {:.2} ns a packet; {} of {PACKETS} sent; {:?}",
-        program.name,
+        "{} ({}): compiled in {:.2} ms; {:.1} Mpps (median of 5, {:.1} to {:.1}), {:.2} ns a packet; {} of {PACKETS} sent; {:?}",
+        what,
+        back_end.name(),
         compiled.as_secs_f64() * 1e3,
         rates[2],
         rates[0],
@@ -102,6 +117,7 @@ fn frames() -> Frames {
         bytes[30..34].copy_from_slice(&(0x0a00_0000 + destination as u32).to_be_bytes());
         let port: u16 = if below(100) < 83 { 443 } else { 22 };
         bytes[36..38].copy_from_slice(&port.to_be_bytes());
+        bytes[46] = 0x50;
         let wire = bytes.len() as u32;
         frames.push(&bytes, wire, 1_000_000_000 + i * 1000);
     }

@@ -1,14 +1,13 @@
-//! The interface between a loaded program and the engine: running batches ([`Backend`]), showing how they run
-//! ([`Inspect`]), statistics ([`Statistics`]), and changes of tables and groups by the control plane
-//! ([`ProgramControl`]).
+//! The interface between a loaded program and the engine: running batches ([`Backend`]), statistics
+//! ([`Statistics`]), and changes of tables and groups by the control plane ([`ProgramControl`]).
 
-use crate::errors::{EntryError, LoadError};
-use crate::interpret::Observer;
+use crate::errors::EntryError;
+#[cfg(feature = "reference")]
+use crate::inspect::Inspect;
 use crate::outputs::Outputs;
 use crate::reports::{BackendKind, CountedPart, EntryCount, EntryPlace, TableReport};
-use crate::stages::StageClock;
 use crate::state::handover::Handover;
-use ir::{Entry, Match, Program};
+use ir::{Entry, Match};
 use packet::batch::{BATCH, Batch};
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
@@ -86,40 +85,6 @@ pub trait AsyncBackend {
     fn workers(&self) -> usize;
 }
 
-/// A back end that shows how it runs packets: step by step, or with the cost of each stage. It works on the
-/// same tables and with the same outcome as [`Backend::run`].
-pub trait Inspect {
-    /// Runs a batch step by step in the interpreter, and shows every step to `observer`. `program`
-    /// and `ports` are what this back end was loaded with.
-    fn run_observed(
-        &mut self,
-        program: &Program,
-        ports: u16,
-        observer: &mut (dyn Observer + Send),
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    );
-
-    /// What is needed to compile the program's second variant, which measures its stages. Any thread may
-    /// compile it; then it is [adopted](Inspect::adopt). `None` if this back end needs no second variant, has
-    /// it already, or was not [loaded](crate::load_measurable()) to be measured.
-    fn draft(&self) -> Option<Draft>;
-
-    /// Adopts the second variant of its program; ignores that of any other program.
-    fn adopt(&mut self, measured: Measured);
-
-    /// Runs a batch and records in `clock` what each stage costs. `clock` was made for the program of this
-    /// back end. Returns `false` if this back end cannot do that; then nothing has happened.
-    fn run_measured(
-        &mut self,
-        clock: &mut StageClock,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> bool;
-}
-
 /// A loaded program that runs packets.
 ///
 /// The state of the program is read and changed through [`Backend::control`]. A back end that wraps another
@@ -139,6 +104,7 @@ pub trait Backend: Send {
     fn asynchronous(&mut self) -> Option<&mut dyn AsyncBackend>;
 
     /// This back end as one that shows how it runs packets; `None` if it cannot.
+    #[cfg(feature = "reference")]
     fn inspect(&mut self) -> Option<&mut dyn Inspect>;
 
     /// Lets time pass to `now` (ns) without a packet: handles entries and timers that are due.
@@ -174,26 +140,6 @@ impl DerefMut for dyn Backend + '_ {
         self.control_mut()
     }
 }
-
-/// Compiles the second variant of a program.
-type CompileVariant = dyn FnOnce() -> Result<Measured, LoadError> + Send;
-
-/// What is needed to compile the second variant of a program: on any thread.
-pub struct Draft(pub(crate) Box<CompileVariant>);
-
-impl Draft {
-    /// Compiles the second variant, which takes about as long as it took to load the program.
-    ///
-    /// # Errors
-    /// [`LoadError::Compile`] and [`LoadError::Machine`].
-    pub fn compile(self) -> Result<Measured, LoadError> {
-        (self.0)()
-    }
-}
-
-/// The second variant of a program, which measures its stages.
-#[cfg_attr(not(feature = "native"), expect(dead_code, reason = "only native code has a second variant"))]
-pub struct Measured(pub(crate) Box<dyn Any + Send>);
 
 /// Builds the entries of one table.
 type BuildTable = dyn FnOnce(Vec<Entry>) -> Result<BuiltTable, EntryError> + Send;

@@ -1,6 +1,6 @@
 //! The smallest and the largest number that an operation can result in, from those of its operands.
 
-use crate::interpret::{binary, largest};
+use crate::arithmetic::{binary, largest};
 use ir::BinaryOp;
 
 /// The smallest and the largest number that a value can be.

@@ -4,8 +4,8 @@
 //! The class says which bytes have which values, so most places are one number. A value may also be known as
 //! the packet's length and a constant, since the length that IP says is the packet's.
 
+use crate::arithmetic::{binary, largest};
 use crate::bounds::arithmetic;
-use crate::interpret::{binary, largest};
 use ir::{BinaryOp, Block, BlockId, CompareOp, Function, Op, Target, Terminator, Value};
 use packet::{KnownByte, OpenClass};
 use std::ops::Range;

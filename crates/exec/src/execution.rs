@@ -1,24 +1,21 @@
 //! The common part of the interpreter and native code: a state, which the control plane reads and changes,
 //! and an engine, which runs packets on this state.
 
-use crate::backend::{
-    AsyncBackend, Backend, BuiltTable, Draft, Inspect, Measured, OnDevice, ProgramControl, Statistics,
-    TableDraft,
-};
+use crate::backend::{AsyncBackend, Backend, BuiltTable, OnDevice, ProgramControl, Statistics, TableDraft};
 use crate::errors::EntryError;
-use crate::interpret::{AbstractMachine, Observer};
+#[cfg(feature = "reference")]
+use crate::inspect::{Inspect, Measurable};
 use crate::outputs::Outputs;
 use crate::reports::{BackendKind, CountedPart, EntryCount, EntryPlace, TableReport};
-use crate::stages::StageClock;
 use crate::state::handover::Handover;
 use crate::state::table_set::{TableFamily, TableSet};
 use crate::state::{ProgramState, RunHandler};
-use ir::{Entry, Match, Program};
+use ir::{Entry, Match};
 use packet::batch::Batch;
 use std::any::Any;
 
 /// Runs packets and handlers on a state.
-pub trait Engine<F: TableFamily>: RunHandler<F> + Send {
+pub trait Engine<F: TableFamily>: RunHandler<F> + Measurable<F> + Send {
     /// The kind of back end that this engine makes.
     const BACK_END: BackendKind;
 
@@ -30,23 +27,15 @@ pub trait Engine<F: TableFamily>: RunHandler<F> + Send {
         batch: &mut Batch,
         outputs: &mut Outputs,
     );
-
-    /// As [`Inspect::run_measured`].
-    fn run_measured(
-        &mut self,
-        state: &mut ProgramState<F>,
-        clock: &mut StageClock,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> bool;
-
-    /// As [`Inspect::draft`].
-    fn draft(&self) -> Option<Draft>;
-
-    /// As [`Inspect::adopt`].
-    fn adopt(&mut self, measured: Measured);
 }
+
+/// What every engine is where nobody looks into one.
+#[cfg(not(feature = "reference"))]
+pub trait Unmeasured<F> {}
+#[cfg(not(feature = "reference"))]
+impl<F, E> Unmeasured<F> for E {}
+#[cfg(not(feature = "reference"))]
+use Unmeasured as Measurable;
 
 /// A program that is loaded: its state and what runs it.
 pub struct Execution<F: TableFamily, E> {
@@ -63,6 +52,7 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
         None
     }
 
+    #[cfg(feature = "reference")]
     fn inspect(&mut self) -> Option<&mut dyn Inspect> {
         Some(self)
     }
@@ -89,38 +79,6 @@ impl<F: TableFamily, E: Engine<F> + 'static> Backend for Execution<F, E> {
 
     fn control_mut(&mut self) -> &mut (dyn ProgramControl + 'static) {
         self
-    }
-}
-
-impl<F: TableFamily, E: Engine<F> + 'static> Inspect for Execution<F, E> {
-    fn run_observed(
-        &mut self,
-        program: &Program,
-        ports: u16,
-        observer: &mut (dyn Observer + Send),
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) {
-        AbstractMachine::new(program, ports, observer).run(&mut self.state, memory, batch, outputs);
-    }
-
-    fn draft(&self) -> Option<Draft> {
-        self.engine.draft()
-    }
-
-    fn adopt(&mut self, measured: Measured) {
-        self.engine.adopt(measured);
-    }
-
-    fn run_measured(
-        &mut self,
-        clock: &mut StageClock,
-        memory: &mut [u8],
-        batch: &mut Batch,
-        outputs: &mut Outputs,
-    ) -> bool {
-        self.engine.run_measured(&mut self.state, clock, memory, batch, outputs)
     }
 }
 

@@ -1,22 +1,21 @@
 //! The interpreter, the reference for every other back end. Values are numbers of 128 bits, and every step
 //! follows the definition of the IR.
 
-mod arithmetic;
 mod memory;
 mod observe;
 
-pub(crate) use arithmetic::largest;
-pub use arithmetic::{binary, compare};
 pub use observe::{Observer, Silent};
 
-use crate::backend::{Draft, Measured};
+use crate::arithmetic::{binary, compare, largest};
 use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
-use crate::outputs::{self, Cause, Now, Output, Outputs, appended};
+use crate::inspect::{Draft, Measurable, Measured};
+use crate::outputs::{self, Cause, Output, Outputs, appended};
 use crate::pack::{Packing, WIDEST_KEY};
 use crate::reports::BackendKind;
 use crate::stages::StageClock;
-use crate::state::table_set::{Reference, TableFamily, TablePlace};
+use crate::state::reference::Reference;
+use crate::state::table_set::{TableFamily, TablePlace};
 use crate::state::{ProgramState, RunHandler};
 use ir::{
     BlockId, Entry, Function, Instruction, Match, NO_SUCH_PORT, Op, Program, Terminator, Value, checksum,
@@ -70,20 +69,10 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
             state.now = time;
             state.cause = i as u32;
             self.observer.packet(i, time);
-            let (first, room) = outputs::room_before(batch, i);
-            let frame = memory.get_mut(first..);
-            let frame = frame.and_then(|rest| rest.get_mut(..room + batch.captured[i] as usize));
-            let bytes = Resizable::new(frame.unwrap_or_default(), room, batch.wire[i]);
+            let (first, bytes) = outputs::received(memory, batch, i);
             let mut packet = Packet { bytes, in_port: batch.port[i] };
             batch.verdict[i] = self.call(state, 0, &[], Some(&mut packet), outputs);
-            let Packet { bytes, .. } = packet;
-            let now = Now {
-                frame: first + bytes.start(),
-                captured: bytes.captured(),
-                wire: bytes.wire(),
-                fragmenting: bytes.fragmenting(),
-            };
-            outputs.write_back(batch, i, now);
+            outputs.finish_packet(batch, i, first, &packet.bytes);
             if state.has_queued() {
                 state.handle_queued(self, outputs);
             }
@@ -91,7 +80,9 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
         }
         state.cause = Output::BETWEEN;
     }
+}
 
+impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Measurable<F> for AbstractMachine<O, P> {
     fn run_measured(
         &mut self,
         state: &mut ProgramState<F>,
@@ -102,7 +93,13 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
     ) -> bool {
         clock.begin(batch.len);
         let program: &Program = self.program.borrow();
-        AbstractMachine::new(program, self.ports, &mut *clock).run(state, memory, batch, outputs);
+        Engine::run(
+            &mut AbstractMachine::new(program, self.ports, &mut *clock),
+            state,
+            memory,
+            batch,
+            outputs,
+        );
         clock.leave();
         true
     }

@@ -1,7 +1,9 @@
 //! Loads a program into a back end, after the program was verified.
 
 use crate::backend::Backend;
+use crate::bytecode::Bytecode;
 use crate::errors::LoadError;
+#[cfg(feature = "reference")]
 use crate::interpret::Interpreter;
 #[cfg(feature = "native")]
 use crate::native::Native;
@@ -20,7 +22,9 @@ pub fn load(
     seed: u64,
 ) -> Result<Box<dyn Backend>, LoadError> {
     Ok(match back_end {
+        #[cfg(feature = "reference")]
         BackendKind::Interpreter => Box::new(Interpreter::new(program, ports, seed)?),
+        BackendKind::Bytecode => Box::new(Bytecode::new(program, ports, seed)?),
         #[cfg(feature = "native")]
         BackendKind::Native => Box::new(Native::new(program, ports, seed)?),
     })
@@ -35,8 +39,8 @@ pub fn load_measurable(
     seed: u64,
 ) -> Result<Box<dyn Backend>, LoadError> {
     match back_end {
-        BackendKind::Interpreter => load(program, back_end, ports, seed),
         #[cfg(feature = "native")]
         BackendKind::Native => Ok(Box::new(Native::measurable(program.clone(), ports, seed)?)),
+        _ => load(program, back_end, ports, seed),
     }
 }

@@ -97,6 +97,23 @@ impl Outputs {
         }
     }
 
+    /// As [`Outputs::write_back`], of a packet that was [received] with its memory at `first`.
+    pub(crate) fn finish_packet(
+        &mut self,
+        batch: &mut Batch,
+        index: usize,
+        first: usize,
+        packet: &Resizable<'_>,
+    ) {
+        let now = Now {
+            frame: first + packet.start(),
+            captured: packet.captured(),
+            wire: packet.wire(),
+            fragmenting: packet.fragmenting(),
+        };
+        self.write_back(batch, index, now);
+    }
+
     /// Writes the present place and length of packet `index` back into the batch.
     pub(crate) fn write_back(&mut self, batch: &mut Batch, index: usize, now: Now) {
         let wire = batch.wire[index];
@@ -232,6 +249,14 @@ fn fill_holes(made: &mut [u8], template: &Template, values: impl IntoIterator<It
     for (hole, value) in template.holes.iter().zip(values) {
         fill(made, hole, value);
     }
+}
+
+/// A packet of the batch, to be run, and the place of its memory in that of the batch.
+pub(crate) fn received<'m>(memory: &'m mut [u8], batch: &Batch, index: usize) -> (usize, Resizable<'m>) {
+    let (first, room) = room_before(batch, index);
+    let frame = memory.get_mut(first..);
+    let frame = frame.and_then(|rest| rest.get_mut(..room + batch.captured[index] as usize));
+    (first, Resizable::new(frame.unwrap_or_default(), room, batch.wire[index]))
 }
 
 /// The place of a packet's own memory in that of the batch, and the packet's distance from the beginning of

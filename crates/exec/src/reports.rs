@@ -7,7 +7,10 @@ use tables::lpm::Prefix;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendKind {
     /// The interpreter of the IR: slow, and simple enough to be the reference.
+    #[cfg(feature = "reference")]
     Interpreter,
+    /// Bytecode over the fast tables, run by an interpreter without `unsafe`.
+    Bytecode,
     /// Machine code made by Cranelift.
     #[cfg(feature = "native")]
     Native,
@@ -17,7 +20,9 @@ impl BackendKind {
     /// The name, as options and reports spell it.
     pub fn name(self) -> &'static str {
         match self {
+            #[cfg(feature = "reference")]
             BackendKind::Interpreter => "interpreter",
+            BackendKind::Bytecode => "bytecode",
             #[cfg(feature = "native")]
             BackendKind::Native => "native",
         }

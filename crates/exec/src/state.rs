@@ -17,6 +17,8 @@ pub mod matching;
 pub mod memory;
 mod pending;
 mod rebuilt;
+#[cfg(feature = "reference")]
+pub mod reference;
 pub mod rows;
 pub mod table_set;
 

@@ -9,7 +9,7 @@ use lang::pipeline::{CompileOptions, compile};
 use packet::{BATCH, Batch, Frames};
 
 const SECOND: u64 = 1_000_000_000;
-const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
+const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 /// A packet names a host and for how many seconds it is known.
 const TEXT: &str = "

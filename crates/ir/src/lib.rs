@@ -15,7 +15,9 @@ pub mod fragment_order;
 pub mod frame;
 pub mod limits;
 mod memory;
+mod names;
 mod operands;
+#[cfg(feature = "print")]
 pub mod print;
 pub mod read;
 pub mod replace;

@@ -22,18 +22,6 @@ pub fn print(program: &Program) -> String {
     program.to_string()
 }
 
-impl Display for Value {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "%{}", self.0)
-    }
-}
-
-impl Display for BlockId {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "b{}", self.0)
-    }
-}
-
 impl Display for Target {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.block)?;
@@ -57,22 +45,9 @@ impl Display for Column {
     }
 }
 
-impl ColumnKind {
-    /// All kinds but that of numbers with names, with the words the text uses.
-    pub(super) const NAMES: [(ColumnKind, &'static str); 7] = [
-        (ColumnKind::Uint, "uint"),
-        (ColumnKind::Bool, "bool"),
-        (ColumnKind::Ip4, "ip4"),
-        (ColumnKind::Ip6, "ip6"),
-        (ColumnKind::Mac, "mac"),
-        (ColumnKind::Port, "port"),
-        (ColumnKind::Time, "time"),
-    ];
-}
-
 impl TableKind {
     /// All kinds but exact tables, which have no words, with the words the text uses.
-    pub(super) const NAMES: [(TableKind, &'static str); 6] = [
+    const NAMES: [(TableKind, &'static str); 6] = [
         (TableKind::Lpm, "lpm"),
         (TableKind::Rules { by_priority: true }, "rules by_priority"),
         (TableKind::Rules { by_priority: false }, "rules"),
@@ -80,46 +55,6 @@ impl TableKind {
         (TableKind::Patterns(Answer::All), "patterns all"),
         (TableKind::Patterns(Answer::Set), "patterns set"),
     ];
-}
-
-impl Manifest {
-    /// The rights without numbers, with the words the text uses.
-    pub(super) fn rights(&mut self) -> [(&'static str, &mut bool); 7] {
-        [
-            ("writes_memory", &mut self.writes_memory),
-            ("writes_packet", &mut self.writes_packet),
-            ("resizes_packet", &mut self.resizes_packet),
-            ("makes_packets", &mut self.makes_packets),
-            ("reads_payload", &mut self.reads_payload),
-            ("any_port", &mut self.any_port),
-            ("judges_host", &mut self.judges_host),
-        ]
-    }
-}
-
-impl BinaryOp {
-    /// All operations with the names the text uses.
-    pub const NAMES: [(BinaryOp, &'static str); 13] = [
-        (BinaryOp::Add, "add"),
-        (BinaryOp::Sub, "sub"),
-        (BinaryOp::Mul, "mul"),
-        (BinaryOp::AddSaturate, "add_saturate"),
-        (BinaryOp::SubSaturate, "sub_saturate"),
-        (BinaryOp::MulSaturate, "mul_saturate"),
-        (BinaryOp::Div, "div"),
-        (BinaryOp::Rem, "rem"),
-        (BinaryOp::And, "and"),
-        (BinaryOp::Or, "or"),
-        (BinaryOp::Xor, "xor"),
-        (BinaryOp::ShiftLeft, "shift_left"),
-        (BinaryOp::ShiftRight, "shift_right"),
-    ];
-}
-
-impl CompareOp {
-    /// All comparisons with the names the text uses.
-    pub const NAMES: [(CompareOp, &'static str); 4] =
-        [(CompareOp::Eq, "eq"), (CompareOp::Ne, "ne"), (CompareOp::Lt, "lt"), (CompareOp::Le, "le")];
 }
 
 impl Display for BinaryOp {

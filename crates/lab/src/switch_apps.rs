@@ -78,12 +78,16 @@ fn shipped() -> Result<Vec<App>, LabError> {
         (ThesisApplication::Mac, "mac_switch", BackendKind::Native),
         (ThesisApplication::Ipv4, "ipv4_switch", BackendKind::Native),
         (ThesisApplication::Firewall, "firewall", BackendKind::Native),
+        (ThesisApplication::Firewall, "firewall", BackendKind::Bytecode),
         (ThesisApplication::Firewall, "firewall", BackendKind::Interpreter),
     ] {
         let program = compiled(file, Decode::Lazy).map_err(LabError::Program)?;
-        let is_native = back_end == BackendKind::Native;
-        let name = format!("{}{}", application.name(), if is_native { "" } else { " by the interpreter" });
-        let paper = is_native.then_some(application);
+        let (how, paper) = match back_end {
+            BackendKind::Native => ("", Some(application)),
+            BackendKind::Bytecode => (" as bytecode", None),
+            BackendKind::Interpreter => (" by the interpreter", None),
+        };
+        let name = format!("{}{how}", application.name());
         apps.push(App { name, program, ports: application.ports(), back_end, paper });
     }
     apps.push(empty("an empty program")?);

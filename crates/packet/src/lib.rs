@@ -5,9 +5,11 @@
 pub mod arena;
 pub mod batch;
 pub mod checksum;
+#[cfg(feature = "kept")]
 pub mod describe;
 pub mod fragment;
 pub mod fragment_order;
+#[cfg(feature = "kept")]
 pub mod frames;
 pub mod link;
 pub mod open_checksum;
@@ -20,6 +22,7 @@ pub mod virtio_header;
 pub use arena::Arena;
 pub use batch::{BATCH, Batch, MAXIMUM_CAPTURED};
 pub use fragment_order::{FragmentLimits, FragmentOrder};
+#[cfg(feature = "kept")]
 pub use frames::Frames;
 pub use link::LinkType;
 pub use open_checksum::{KnownByte, OpenClass, OpenClasses};

@@ -4,7 +4,7 @@ use crate::boot;
 use crate::rights::{self, RightError};
 use bundle::TableRight;
 use engine::live::{Generation, Loaded, Remote, Resting, load_steering};
-use engine::program_hash;
+use engine::text_hash;
 use exec::replace::ReplaceError;
 use exec::{BackendKind, LoadError};
 use ir::Program;
@@ -44,7 +44,7 @@ pub enum ActivationError {
 /// The program that runs.
 #[derive(Clone, Debug)]
 pub struct Active {
-    /// [`program_hash`] of it.
+    /// [`text_hash`] of its text.
     pub hash: [u8; 32],
     /// How many have taken over, this one included.
     pub number: u64,
@@ -87,7 +87,7 @@ impl Activation {
     /// For workers that run [`boot`](crate::boot).
     pub(crate) fn new(remote: Remote, loading: Loading) -> Activation {
         let boot = boot::program();
-        let active = Active { hash: program_hash(&boot), number: 1, name: boot.name };
+        let active = Active { hash: text_hash(boot::TEXT), number: 1, name: boot.name };
         Activation { remote, loading, running: Mutex::new(Running { active, text: boot::TEXT.to_owned() }) }
     }
 
@@ -112,7 +112,7 @@ impl Activation {
     /// The text is no program that the verifier admits, a right is none for it, or it cannot take over; what
     /// ran before goes on.
     pub fn activate(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
-        if self.loading.back_end != BackendKind::Interpreter {
+        if self.loading.back_end != BackendKind::Bytecode {
             return Err(ActivationError::LockedIn);
         }
         // One takeover after the other: each counts from the one before it.
@@ -153,7 +153,7 @@ pub(crate) fn prepare(
     if loading.workers > 1 {
         declare_worker_busy(&mut program).map_err(ActivationError::WorkerBusy)?;
     }
-    let active = Active { hash: program_hash(&program), number, name: program.name.clone() };
+    let active = Active { hash: text_hash(text), number, name: program.name.clone() };
     let generations = generations(program, loading, number)?;
     Ok(Prepared { generations, active, text: text.to_owned() })
 }

@@ -125,7 +125,7 @@ start decoder d(eth: ethernet) {
     insert near[1, in_port] else { drop full }
     multicast near[1]
 }";
-    const LOADING: Loading = Loading { back_end: BackendKind::Interpreter, workers: 2, ports: 2, seed: 1 };
+    const LOADING: Loading = Loading { back_end: BackendKind::Bytecode, workers: 2, ports: 2, seed: 1 };
 
     fn loaded(text: &str) -> Vec<Generation> {
         let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
-    ravelin_core::main(exec::BackendKind::Interpreter)
+    ravelin_core::main(exec::BackendKind::Bytecode)
 }
 
 #[cfg(not(target_os = "linux"))]

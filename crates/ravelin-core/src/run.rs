@@ -60,7 +60,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let loading = Loading { back_end, workers, ports: count, seed };
     let mut origin = Some(Origin { kept, beside });
     let mut chosen = None;
-    if back_end != BackendKind::Interpreter {
+    if back_end != BackendKind::Bytecode {
         entered.keep_to_own_work()?;
         chosen = origin.take().map(|origin| choose(loading, in_force.as_mut(), origin));
         if let Some(Err(error)) = &chosen
@@ -79,8 +79,8 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let (loops, remote) = live::workers(lanes, &clock)?;
     // No packet is taken before it is known what runs.
     let resting = remote.rest();
-    let interpreted = Loading { back_end: BackendKind::Interpreter, ..loading };
-    let generations = activation::generations(boot::program(), interpreted, 1)?;
+    let bytecode = Loading { back_end: BackendKind::Bytecode, ..loading };
+    let generations = activation::generations(boot::program(), bytecode, 1)?;
     let activation = Arc::new(Activation::new(remote.clone(), loading));
     let policies = Arc::new(Policies::new(activation, in_force, launch.again()?));
     let layers = confinement::Role::layers(Role::Core).filter(|layer| !without.contains(layer));

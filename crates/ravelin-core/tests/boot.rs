@@ -24,7 +24,7 @@ fn is_a_whole_program_of_the_language() {
 #[test]
 fn drops_whatever_comes() {
     let program = ravelin_core::boot::program();
-    let mut backend = load(&program, BackendKind::Interpreter, 3, 7).expect("the verifier takes it");
+    let mut backend = load(&program, BackendKind::Bytecode, 3, 7).expect("the verifier takes it");
     let (mut batch, mut outputs) = (Box::new(Batch::new()), Outputs::default());
     let mut memory = vec![0; 4096];
     for (port, length) in [(1, 0), (2, 60), (3, 1500)] {

@@ -178,10 +178,15 @@ pub fn compare(trial: &Trial, guarded: &dyn Fn(bool), tried: &mut Tried) -> Resu
         .map(|mut native| see_exactly(program, native.as_mut(), packets));
     guarded(false);
     let together = see(program, BackendKind::Native, packets, PORTS, 64);
-    for (how, seen) in [("packet by packet", exact), ("in batches of 64", together)] {
-        let seen: RunOutcome = seen.map_err(|error| format!("native, {how}: {error}"))?;
+    let bytecode = see(program, BackendKind::Bytecode, packets, PORTS, 64);
+    for (how, seen) in [
+        ("native, packet by packet", exact),
+        ("native, in batches of 64", together),
+        ("bytecode, in batches of 64", bytecode),
+    ] {
+        let seen: RunOutcome = seen.map_err(|error| format!("{how}: {error}"))?;
         if let Some(difference) = seen.difference(&judge) {
-            return Err(format!("native, {how}: {difference}"));
+            return Err(format!("{how}: {difference}"));
         }
     }
     if trial.made && !trial.spoilt.1 {

@@ -184,7 +184,7 @@ fn both(waypoint: &[(&str, &str)], gateway: &[(&str, &str)]) -> [Program; 2] {
     [shipped_with("waypoint.rav", waypoint), shipped_with("names_gateway.rav", gateway)]
 }
 
-const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
+const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 /// A connection of a client to port 21.
 #[derive(Clone, Copy, Debug, Default)]

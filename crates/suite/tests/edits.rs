@@ -10,7 +10,7 @@ use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Frames, Verdict};
 use suite::random::SuiteRandom;
 
-const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
+const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 fn program(text: &str) -> Program {
     let compiled = compile("case.rav", text, &|_| None, &CompileOptions::default());

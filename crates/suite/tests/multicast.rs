@@ -102,7 +102,7 @@ fn every_member_gets_a_packet_and_nobody_else() {
 #[test]
 fn a_member_that_is_no_port_is_refused_when_loading_and_later() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Native] {
+    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
         let refused = load(&program, back_end, 2, 1).err().expect("port 3 is a member").to_string();
         assert!(refused.contains("members") && refused.contains("3 is no port"), "{refused}");
         let mut backend = load(&program, back_end, 5, 1).expect("loads");

@@ -16,7 +16,7 @@ const PORTS: u16 = 5;
 
 const DECODES: [Decode; 3] = [Decode::Lazy, Decode::Declared, Decode::Full];
 
-const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
+const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 /// Every program of `programs/` in every decode mode.
 fn programs() -> Vec<(String, Program)> {

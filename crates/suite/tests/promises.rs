@@ -11,7 +11,7 @@ use packet::{Batch, Frames, LinkType};
 use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, MemorySource, Order};
 use suite::corpus::{compile_file, root};
 
-const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
+const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 fn program(text: &str) -> Program {
     compile("case.rav", text, &|_| None, &CompileOptions::default()).program.expect("the case compiles")

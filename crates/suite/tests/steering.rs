@@ -24,8 +24,8 @@ struct Workers<'a> {
     several: Vec<PacketBench<'a>>,
     /// How many entries each table has of the text, as every worker has them.
     of_text: Vec<u64>,
-    /// What steers, by both back ends.
-    steering: [PacketBench<'a>; 2],
+    /// What steers, by all back ends.
+    steering: [PacketBench<'a>; 3],
     /// How many packets each worker has run.
     packets: Vec<u64>,
 }
@@ -40,7 +40,7 @@ impl<'a> Workers<'a> {
             of_text: entries(&one),
             one,
             several: (0..workers).map(|_| bench(back_end)).collect(),
-            steering: [BackendKind::Interpreter, BackendKind::Native].map(steering),
+            steering: [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native].map(steering),
             packets: vec![0; workers],
         }
     }
@@ -48,7 +48,8 @@ impl<'a> Workers<'a> {
     /// Runs a packet on one worker and on its own; what became of it.
     fn packet(&mut self, port: u16, bytes: &[u8], time: u64) -> PacketOutcome {
         let keys = self.steering.each_mut().map(|steering| steering.packet(port, bytes, time));
-        assert_eq!(keys[0].verdict, keys[1].verdict, "both back ends steer alike");
+        let [judged, others @ ..] = &keys;
+        others.iter().for_each(|key| assert_eq!(key.verdict, judged.verdict, "all back ends steer alike"));
         let worker = worker_of(keys[0].verdict.expect("it has one"), self.several.len());
         self.packets[worker] += 1;
         let passed = self.advance(time);

@@ -1,16 +1,19 @@
 //! Exact-match tables: their interface, specification, results and statistics.
 //!
-//! Two implementations give the same answers. [`ExactTable`] is the fast one; [`ExactModel`] is built from
+//! Two implementations give the same answers. [`ExactTable`] is the fast one; `ExactModel` is built from
 //! ordered maps, is easy to believe, and judges the other. Time is an argument, in nanoseconds, and never
 //! goes back: an operation whose `now` lies before the latest time the table has seen happens at that latest
 //! time.
 
+#[cfg(feature = "fastest")]
 mod any;
+#[cfg(feature = "fastest")]
 mod bulk;
 mod generation;
 pub(crate) mod hash;
 mod items;
 mod memory;
+#[cfg(feature = "reference")]
 mod model;
 mod order;
 mod resize;
@@ -18,11 +21,16 @@ mod slots;
 mod table;
 mod tags;
 
+#[cfg(feature = "fastest")]
 pub use any::ExactTable;
+#[cfg(feature = "fastest")]
 pub use bulk::ABSENT;
 pub use items::{MOST_NUMBERED, Numbering};
+#[cfg(feature = "reference")]
 pub use model::ExactModel;
 pub use resize::MOVED_AT_ONCE;
+#[cfg(not(feature = "fastest"))]
+pub use table::TableN as ExactTable;
 pub use table::{HashTable, Table1, Table2, TableN};
 
 /// The most words a key may have; it has at least one.

@@ -11,8 +11,10 @@
 //! bucket i, 4 bytes at 4 i: the member, or u32::MAX while the group is empty
 //! ```
 
+#[cfg(feature = "reference")]
 mod model;
 
+#[cfg(feature = "reference")]
 pub use model::GroupModel;
 
 use std::collections::BinaryHeap;

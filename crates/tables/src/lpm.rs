@@ -1,39 +1,47 @@
 //! Longest-prefix tables: their interface, results and errors.
 //!
 //! Two implementations give the same answers. [`LpmTable`] is the fast one: a flat image that one thread
-//! changes while others look up in it through a [`LpmReader`]; [`LpmModel`] is an ordered map, easy to
+//! changes while others look up in it through a `LpmReader`; `LpmModel` is an ordered map, easy to
 //! believe, and judges the other. The idea and the bytes of the image are taught in `docs/tables/lpm.md`.
 
-#[cfg(feature = "vector")]
+#[cfg(feature = "fastest")]
 mod bulk;
 mod codes;
+#[cfg(feature = "fastest")]
 mod dir24_8;
 mod epoch;
+#[cfg(feature = "device")]
 mod image;
 mod layout;
 mod lookup;
+#[cfg(feature = "reference")]
 mod model;
 mod most;
 mod nodes;
+#[cfg(feature = "fastest")]
 mod reader;
 mod routes;
 mod spec;
 mod table;
+#[cfg(not(feature = "fastest"))]
+mod tree_alone;
 mod trie;
-#[cfg(feature = "vector")]
+#[cfg(feature = "fastest")]
 mod vector;
-#[cfg(all(feature = "vector", target_arch = "x86_64"))]
+#[cfg(all(feature = "fastest", target_arch = "x86_64"))]
 mod walk512;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "vector")]
+#[cfg(feature = "fastest")]
 pub use bulk::Method;
-pub use image::LpmImage;
-pub use layout::LpmImageError;
+#[cfg(feature = "device")]
+pub use image::{LpmImage, LpmImageError};
+#[cfg(feature = "reference")]
 pub use model::LpmModel;
+#[cfg(feature = "fastest")]
 pub use reader::{LpmReader, Pinned};
 pub use spec::{LpmBuildError, LpmInsertError, LpmSpec, LpmSpecError, MAX_CAPACITY, MAX_WIDTH, NONE, Prefix};
 pub use table::{LpmTable, Variant};

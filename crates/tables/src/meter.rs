@@ -15,8 +15,10 @@
 //! +----------------+---------------------+--------------------+---------+           or the peak bucket (RFC 2698)
 //! ```
 
+#[cfg(feature = "reference")]
 mod model;
 
+#[cfg(feature = "reference")]
 pub use model::MeterModel;
 
 /// The most cells a meter has.

@@ -1,30 +1,34 @@
 //! Pattern tables: search one packet for many byte strings at once, and report every occurrence.
 //!
 //! Three scanners give the same answers. [`Scanner`] is the fast one, built into a flat [`PatternsImage`];
-//! [`BloomScanner`] keeps one Bloom filter a length, as the Hermes paper does on a GPU; [`PatternsModel`]
+//! `BloomScanner` keeps one Bloom filter a length, as the Hermes paper does on a GPU; `PatternsModel`
 //! compares every pattern everywhere and judges both. An occurrence may overlap others, and occurrences are
 //! told in ascending order of (end, pattern).
 //!
 //! A byte string of more than 2³² − 1 bytes is searched in its first 2³² − 1 bytes only.
 
 mod arrange;
+#[cfg(feature = "reference")]
 pub(crate) mod bloom;
 mod build;
 mod confirm;
 mod frequency;
 mod image;
-#[cfg(all(feature = "vector", target_arch = "x86_64"))]
+#[cfg(all(feature = "fastest", target_arch = "x86_64"))]
 mod lanes;
-#[cfg(all(feature = "vector", target_arch = "x86_64"))]
+#[cfg(all(feature = "fastest", target_arch = "x86_64"))]
 mod lanes_avx2;
+#[cfg(feature = "reference")]
 mod model;
 mod sift;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "reference")]
 pub use bloom::BloomScanner;
 pub use build::{LIMIT, Scanner};
 pub use image::{PatternsImage, PatternsImageError};
+#[cfg(feature = "reference")]
 pub use model::PatternsModel;
 
 /// One byte string to search for, and where in the packet it may lie.

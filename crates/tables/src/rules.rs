@@ -1,11 +1,12 @@
 //! Tables of rules: fields that name one value, a prefix, masked bits or a range, where the first rule in
 //! order that fits wins.
 //!
-//! [`Linear`] tries the rules one after the other, as the literature's reference algorithm does; it is easy
-//! to believe and judges the other. [`RulesTable`] is the fast one: trees that pick bits of the key and lead
+//! `Linear` tries the rules one after the other, as the literature's reference algorithm does; it is easy to
+//! believe and judges the other. [`RulesTable`] is the fast one: trees that pick bits of the key and lead
 //! to a handful of rules, which are then compared all at once. How it works, and the bytes of its image, are
 //! in `docs/tables/rules.md`.
 
+#[cfg(feature = "device")]
 mod bytes;
 mod dead;
 pub(crate) mod encode;
@@ -15,15 +16,18 @@ mod free;
 mod hygiene;
 mod image;
 mod leaves;
+#[cfg(feature = "reference")]
 mod linear;
 mod partition;
+#[cfg(feature = "fastest")]
 mod shared;
 mod table;
 mod tree;
 mod update;
-#[cfg(all(feature = "vector", target_arch = "x86_64"))]
+#[cfg(all(feature = "fastest", target_arch = "x86_64"))]
 mod wide;
 
+#[cfg(feature = "device")]
 pub use bytes::RulesImageError;
 pub use fields::{
     MAX_CAPACITY, MAX_COLUMNS, MAX_WIDTH, Rule, RuleField, RulesBuildError, RulesInsertError, RulesSpec,
@@ -31,7 +35,9 @@ pub use fields::{
 #[cfg(feature = "hygiene")]
 pub use hygiene::{HygieneFinding, HygieneKind, MOST_WORK, hygiene};
 pub use image::{MOST_PACKED_WORDS, RulesImage};
+#[cfg(feature = "reference")]
 pub use linear::Linear;
+#[cfg(feature = "fastest")]
 pub use shared::{RulesReader, SharedRules};
 pub use table::{RulesStatistics, RulesTable};
 

@@ -70,8 +70,9 @@ pub(crate) static ORDERS: [Choice<Order>; 2] = [
 ];
 
 /// What executes tests.
-pub(crate) static TEST_BACK_ENDS: [Choice<&[BackendKind]>; 3] = [
+pub(crate) static TEST_BACK_ENDS: [Choice<&[BackendKind]>; 4] = [
     ("interpreter", &[BackendKind::Interpreter], "Step by step"),
+    ("bytecode", &[BackendKind::Bytecode], "As bytecode"),
     ("native", &[BackendKind::Native], "As machine code"),
     ("both", &[BackendKind::Interpreter, BackendKind::Native], "One after the other"),
 ];

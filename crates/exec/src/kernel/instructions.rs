@@ -6,7 +6,7 @@ use super::refusal::{learning_marks, marks};
 use super::results::{ResultPlace, Size, bits_of};
 use super::searches::{DEFAULT, KernelSearch, rules_name};
 use super::{CopiedPart, packed};
-use crate::interpret::largest;
+use crate::arithmetic::largest;
 use crate::pack::Packing;
 use ir::{Answer, BinaryOp, BlockId, CompareOp, Function, Instruction, Op, Program, TableKind, Value};
 use std::collections::BTreeMap;

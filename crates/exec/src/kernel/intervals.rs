@@ -8,8 +8,8 @@
 
 use super::plan::{Bytes, FRAME_BYTES};
 use super::shape::Shape;
+use crate::arithmetic::largest;
 use crate::bounds::{Bounds, arithmetic};
-use crate::interpret::largest;
 use ir::{BlockId, CompareOp, Function, Op, Terminator, Value};
 use std::collections::BTreeMap;
 

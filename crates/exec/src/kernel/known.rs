@@ -5,7 +5,7 @@
 //! and again; values only move forward in this order, until none moves. A parameter is one number if all
 //! arguments passed to it are this number.
 
-use crate::interpret::{binary, compare, largest};
+use crate::arithmetic::{binary, compare, largest};
 use ir::{Function, Instruction, Op, Target, Value};
 
 /// What is known of a value.

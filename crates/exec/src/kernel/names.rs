@@ -3,7 +3,7 @@
 //! A value of up to 32 bits is a `u32`, of up to 64 bits a `u64`, of more a `wide`; bits beyond its width are
 //! zero.
 
-use crate::interpret::largest;
+use crate::arithmetic::largest;
 use ir::Value;
 
 /// The type of a value.

@@ -11,7 +11,7 @@ use super::results::ResultPlace;
 use super::searches::{DEFAULT, KernelSearch};
 use super::shape::Shape;
 use super::{CopiedPart, Kernel, instructions::key_bits, packed};
-use crate::interpret::{binary, compare, largest};
+use crate::arithmetic::{binary, compare, largest};
 use crate::pack::Packing;
 use ir::{
     Answer, BlockId, Function, Instruction, NO_SUCH_PORT, Op, Program, TableKind, Target, Terminator, Value,

@@ -3,7 +3,7 @@
 
 use super::host::{DIVIDE, HostFunction, MULTIPLY_SATURATING, REMAINDER};
 use super::translate::Host;
-use crate::interpret::largest;
+use crate::arithmetic::largest;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use cranelift_frontend::FunctionBuilder;

@@ -2,7 +2,7 @@
 //! allows.
 
 use super::arithmetic::words;
-use crate::interpret::largest;
+use crate::arithmetic::largest;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use cranelift_frontend::FunctionBuilder;
 

@@ -7,7 +7,7 @@ use super::host::{
 };
 use super::tables::{END_AFTER, FREE, LEARN_RELEASING, REMOVE_RELEASING};
 use super::translate::Body;
-use crate::interpret::largest;
+use crate::arithmetic::largest;
 use crate::pack::{MAX_WORDS, PackedPlace, Packing, WIDEST_KEY};
 use crate::state::table_set::TablePlace;
 use crate::state::{Cell, DefaultEntry};

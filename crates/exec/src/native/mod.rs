@@ -19,9 +19,9 @@ mod tables;
 mod translate;
 mod words;
 
-use crate::backend::{Draft, Measured};
 use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
+use crate::inspect::{Draft, Measurable, Measured};
 use crate::outputs::{self, Now, Output, Outputs};
 use crate::reports::BackendKind;
 use crate::stages::StageClock;
@@ -154,7 +154,9 @@ impl Engine<Fast> for CompiledNative {
     ) {
         self.run_batch::<false>(state, memory, batch, outputs);
     }
+}
 
+impl Measurable<Fast> for CompiledNative {
     fn draft(&self) -> Option<Draft> {
         let program = self.program.as_ref().filter(|_| self.measured.is_none())?;
         Some(plan::draft(self.plan.clone(), program.clone()))

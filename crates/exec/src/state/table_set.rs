@@ -1,5 +1,4 @@
-//! The tables of a program by kind, and the two families of tables: the simple models, which are the
-//! reference, and the fast ones.
+//! The tables of a program by kind, and the family of the fast ones.
 
 mod ends;
 
@@ -40,36 +39,6 @@ pub trait TableFamily: 'static {
     ) -> Result<Self::Prefixes, tables::lpm::LpmBuildError>;
     /// A table of these rules: order, rule, value; the orders ascend.
     fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, RulesBuildError>;
-}
-
-/// The models: slow, and simple enough to be the reference.
-pub struct Reference;
-
-impl TableFamily for Reference {
-    type Exact = tables::exact::ExactModel;
-    type Prefixes = tables::lpm::LpmModel;
-    type Rules = tables::rules::Linear;
-    type Patterns = tables::patterns::PatternsModel;
-    const ENDS_AT_ONCE: bool = true;
-
-    fn exact(spec: ExactSpec) -> Result<Self::Exact, ExactSpecError> {
-        tables::exact::ExactModel::new(spec)
-    }
-
-    fn prefixes(
-        spec: LpmSpec,
-        prefixes: Vec<(Prefix, u32)>,
-    ) -> Result<Self::Prefixes, tables::lpm::LpmBuildError> {
-        let mut made = tables::lpm::LpmModel::new(spec)?;
-        for (prefix, value) in prefixes {
-            made.insert(prefix, value)?;
-        }
-        Ok(made)
-    }
-
-    fn rules(spec: &RulesSpec, rules: Vec<(u64, Rule, u32)>) -> Result<Self::Rules, RulesBuildError> {
-        tables::rules::Linear::build(spec, &rules)
-    }
 }
 
 /// The fast tables.

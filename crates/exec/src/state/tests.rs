@@ -2,7 +2,8 @@
 
 use super::handover::SharedState;
 use super::limits::LOOKS_FOR_STEP;
-use super::table_set::{Fast, Reference};
+use super::reference::Reference;
+use super::table_set::Fast;
 use super::*;
 use lang::pipeline::{CompileOptions, compile};
 use proptest::prelude::*;

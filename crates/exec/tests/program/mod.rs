@@ -234,16 +234,17 @@ fn finish(program: &Program, backend: &dyn Backend, seen: &mut Seen) {
     seen.lost = backend.lost_events();
 }
 
-/// Both back ends see the same; gives what they saw.
+/// All back ends see the same; gives what they saw.
 pub fn agree(program: &Program, frames: &Frames) -> Seen {
     let judge = run(program, BackendKind::Interpreter, frames, BATCH);
-    for size in [1, 7, BATCH] {
-        let native = run(program, BackendKind::Native, frames, size);
-        if native != judge {
-            assert_eq!(native.verdicts, judge.verdicts, "verdicts, batches of {size}\n{program}");
-            assert_eq!(native.raised, judge.raised, "events, batches of {size}\n{program}");
-            assert_eq!(native.entries, judge.entries, "entries, batches of {size}\n{program}");
-            panic!("batches of {size}: {native:?}\nbut the judge: {judge:?}\n{program}");
+    let others = [BackendKind::Bytecode, BackendKind::Native];
+    for (kind, size) in others.into_iter().flat_map(|kind| [1, 7, BATCH].map(|size| (kind, size))) {
+        let other = run(program, kind, frames, size);
+        if other != judge {
+            assert_eq!(other.verdicts, judge.verdicts, "verdicts, {kind:?}, batches of {size}\n{program}");
+            assert_eq!(other.raised, judge.raised, "events, {kind:?}, batches of {size}\n{program}");
+            assert_eq!(other.entries, judge.entries, "entries, {kind:?}, batches of {size}\n{program}");
+            panic!("{kind:?}, batches of {size}: {other:?}\nbut the judge: {judge:?}\n{program}");
         }
     }
     judge

@@ -27,9 +27,9 @@ pub(super) enum Between {
     Linux,
     /// One process with native code.
     OneProcess,
-    /// One process with the interpreter.
-    Interpreter,
-    /// Confined processes, of which the core has the interpreter.
+    /// One process with bytecode.
+    Bytecode,
+    /// Confined processes, of which the core has bytecode.
     Split,
     /// The same, of which the core has native code.
     SplitNative,
@@ -41,7 +41,7 @@ impl Between {
         Between::Linux,
         Between::OneProcess,
         Between::SplitNative,
-        Between::Interpreter,
+        Between::Bytecode,
         Between::Split,
     ];
 
@@ -50,8 +50,8 @@ impl Between {
             Between::Nothing => "a cable",
             Between::Linux => "Linux routing without rules",
             Between::OneProcess => "one process with native code",
-            Between::Interpreter => "one process with the interpreter",
-            Between::Split => "T0 with the interpreter",
+            Between::Bytecode => "one process with bytecode",
+            Between::Split => "T0 with bytecode",
             Between::SplitNative => "T0 with native code",
         }
     }
@@ -65,7 +65,7 @@ impl Between {
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Between::Nothing | Between::Linux | Between::OneProcess => &[],
-            Between::Interpreter => &["--back-end", "interpreter"],
+            Between::Bytecode => &["--back-end", "bytecode"],
             Between::Split => &["--trusted"],
             Between::SplitNative => &["--trusted", "--native"],
         }
@@ -94,7 +94,7 @@ impl Joined {
         let net = match between {
             Between::Nothing => Net::direct(CableOffloads::Off),
             Between::Linux => Net::new(Way::Routed, CableOffloads::Off),
-            Between::OneProcess | Between::Interpreter | Between::Split | Between::SplitNative => {
+            Between::OneProcess | Between::Bytecode | Between::Split | Between::SplitNative => {
                 Net::new(Way::Switched, CableOffloads::Off)
             }
         };
@@ -102,7 +102,7 @@ impl Joined {
         let gateway = match between {
             Between::Nothing => None,
             Between::Linux => routing(&net).map(|()| None).map_err(system)?,
-            Between::OneProcess | Between::Interpreter | Between::Split | Between::SplitNative => {
+            Between::OneProcess | Between::Bytecode | Between::Split | Between::SplitNative => {
                 Some(ours(between, &net, policy, folder, processor)?)
             }
         };

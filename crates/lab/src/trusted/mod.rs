@@ -175,7 +175,7 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
                     continue;
                 }
                 let beside = match between {
-                    Between::Split => Between::Interpreter,
+                    Between::Split => Between::Bytecode,
                     Between::SplitNative => Between::OneProcess,
                     _ => Between::Linux,
                 };
@@ -200,7 +200,7 @@ mod tests {
         for (between, rate) in [
             (Between::Linux, 4.0),
             (Between::OneProcess, 3.0),
-            (Between::Interpreter, 2.0),
+            (Between::Bytecode, 2.0),
             (Between::Split, 1.9),
             (Between::SplitNative, 2.7),
         ] {
@@ -209,14 +209,14 @@ mod tests {
         shown.failed.insert((Between::Split, 1, Measure::Back), "it did not begin".to_owned());
         let rows = told(&Between::ALL, &parts, &shown);
         let of = |case: &str| rows.iter().find(|row| row.case == case).unwrap_or_else(|| panic!("{case}"));
-        let split = of("one stream a to b, 0 pass all, T0 with the interpreter");
+        let split = of("one stream a to b, 0 pass all, T0 with bytecode");
         assert_eq!(split.ratio, Some(0.95));
-        assert_eq!(split.other.as_ref().map(|other| &*other.name), Some("one process with the interpreter"));
+        assert_eq!(split.other.as_ref().map(|other| &*other.name), Some("one process with bytecode"));
         let native = of("one stream a to b, 0 pass all, T0 with native code");
         assert_eq!(native.other.as_ref().map(|other| &*other.name), Some("one process with native code"));
         let one = of("one stream a to b, 0 pass all, one process with native code");
         assert_eq!(one.ratio, Some(0.75));
-        let failed = of("one stream b to a, 1 with state, at both ports, T0 with the interpreter");
+        let failed = of("one stream b to a, 1 with state, at both ports, T0 with bytecode");
         assert!(failed.is_missing() && failed.what.contains("it did not begin"));
     }
 

@@ -28,7 +28,7 @@ const ROUTER_ADDRESS: [u8; 4] = [192, 0, 2, 77];
 const WEB: [u8; 4] = [10, 0, 0, 80];
 const DNS: [u8; 4] = [10, 0, 0, 53];
 
-const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
+const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 /// Both programs, and what left them.
 struct Path<'a> {

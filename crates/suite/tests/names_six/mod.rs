@@ -37,7 +37,7 @@ const IN: u16 = 2;
 
 const HOST_CARD: [u8; 6] = [2, 0, 0, 0, 0, 80];
 
-const BACK_ENDS: [BackendKind; 2] = [BackendKind::Interpreter, BackendKind::Native];
+const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 const SERVICES: [(u8, u16); 4] = [(TCP, 80), (TCP, 22), (UDP, 53), (ECHO, 0)];
 
 /// What a packet says, without its frame.

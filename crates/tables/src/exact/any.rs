@@ -1,7 +1,6 @@
 //! The fast exact table for keys of any width: one of three, chosen by the number of key words when it is
 //! made.
 
-use super::slots::NoMemory;
 use super::table::{HashTable, Table1, Table2, TableN};
 use super::{Exact, ExactEntry, ExactSpec, ExactSpecError, ExactStatistics, Learned, Numbering};
 
@@ -44,13 +43,11 @@ macro_rules! dispatch {
 impl ExactTable {
     /// An empty table; fails if the spec asks for more than there can be.
     pub fn new(spec: ExactSpec) -> Result<ExactTable, ExactSpecError> {
-        spec.check()?;
-        let made = match spec.key_words {
-            1 => HashTable::made(spec).map(ExactTable::One),
-            2 => HashTable::made(spec).map(ExactTable::Two),
-            _ => HashTable::made(spec).map(ExactTable::Any),
-        };
-        made.map_err(|NoMemory { bytes }| ExactSpecError::Memory { capacity: spec.capacity, bytes })
+        match spec.key_words {
+            1 => HashTable::new(spec).map(ExactTable::One),
+            2 => HashTable::new(spec).map(ExactTable::Two),
+            _ => HashTable::new(spec).map(ExactTable::Any),
+        }
     }
 
     /// The shape and the rules it was made with, and the capacity it has now.

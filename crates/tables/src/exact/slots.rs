@@ -173,11 +173,13 @@ impl<const K: usize> Slots<K> {
     }
 
     /// The first word of a value that has one.
+    #[cfg(feature = "fastest")]
     #[inline(always)]
     pub(super) fn first_value(&self, slot: usize) -> u64 {
         self.word(slot, 1 + self.key_words())
     }
 
+    #[cfg(feature = "fastest")]
     #[inline(always)]
     pub(super) fn set_first_value(&mut self, slot: usize, word: u64) {
         self.set_word(slot, 1 + self.key_words(), word);
@@ -239,6 +241,7 @@ impl<const K: usize> Slots<K> {
     }
 
     /// Prefetches all cache lines of a slot.
+    #[cfg(feature = "fastest")]
     #[inline(always)]
     pub(super) fn prefetch_whole(&self, slot: usize) {
         let first = self.place(slot);

@@ -4,6 +4,7 @@
 //! ones, where they are looked for when the current one does not hold them. A hit in the current one
 //! therefore costs nothing more.
 
+#[cfg(feature = "fastest")]
 mod narrow;
 
 use super::generation::{Generation, same};
@@ -80,7 +81,14 @@ impl<const K: usize> HashTable<K> {
             + self.items.as_ref().map_or(0, Items::bytes)
     }
 
-    pub(super) fn made(spec: ExactSpec) -> Result<Self, NoMemory> {
+    /// An empty table; fails if the spec asks for more than there can be.
+    pub fn new(spec: ExactSpec) -> Result<Self, ExactSpecError> {
+        spec.check()?;
+        HashTable::made(spec)
+            .map_err(|NoMemory { bytes }| ExactSpecError::Memory { capacity: spec.capacity, bytes })
+    }
+
+    fn made(spec: ExactSpec) -> Result<Self, NoMemory> {
         Ok(HashTable {
             current: Generation::new(&spec, spec.capacity)?,
             clock: 0,

@@ -11,7 +11,9 @@
 //! byte slots + i, for i < 7: the same as byte i, so that eight in a row can be read at any slot
 //! ```
 
-use super::memory::{Lines, prefetch};
+use super::memory::Lines;
+#[cfg(feature = "fastest")]
+use super::memory::prefetch;
 use super::slots::NoMemory;
 use std::ops::Range;
 
@@ -25,6 +27,7 @@ pub(super) struct Tags {
 }
 
 /// What the tags of a window say of a key.
+#[cfg(feature = "fastest")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     /// If it is there, then most likely so far behind its home; otherwise it has to be looked for.
@@ -114,6 +117,7 @@ impl Tags {
     }
 
     /// Starts to fetch the window at a slot.
+    #[cfg(feature = "fastest")]
     #[inline(always)]
     pub(super) fn prefetch(&self, slot: usize) {
         let first = self.lines.as_ptr().cast::<u8>().wrapping_add(slot);
@@ -122,6 +126,7 @@ impl Tags {
     }
 
     /// What the window at `home` says of a key with this tag.
+    #[cfg(feature = "fastest")]
     #[inline(always)]
     pub(super) fn sight(&self, home: usize, tag: u8) -> Sight {
         let Some(window) = self.lines.as_bytes().get(home..).and_then(|from| from.first_chunk::<WINDOW>())

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::layout::DIRECT_BITS;
+use super::most::KNOWN_BYTES;
 use super::nodes::{Exhausted, Nodes};
 use super::routes::{Code, Interval, NO_CODE, Region, Routes, extend};
 use super::trie::{self, MOST_ANEW, Source};
@@ -168,9 +169,6 @@ struct Known {
     words: Vec<u64>,
 }
 
-/// Bytes of the bits for all cells.
-pub(super) const KNOWN_BYTES: u64 = 1 << (DIRECT_BITS - 3);
-
 impl Known {
     fn has(&self, at: usize) -> bool {
         self.words.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
@@ -238,7 +236,7 @@ struct Tree<'a> {
 
 impl Source for Tree<'_> {
     fn intervals(&self, region: Region, intervals: &mut Vec<Interval>) {
-        trie::nothing(region, intervals);
+        nothing(region, intervals);
         for run in self.known.runs(cells(region)) {
             for within in regions(run) {
                 self.routes.intervals(within, 128, intervals);
@@ -339,4 +337,9 @@ fn paint(nodes: &Nodes, cells: Range<usize>, code: Option<Code>) {
             at += 1;
         }
     }
+}
+
+/// The intervals of `region` if nothing matches anywhere in it.
+fn nothing(region: Region, intervals: &mut Vec<Interval>) {
+    extend(intervals, region.bits, NO_CODE);
 }

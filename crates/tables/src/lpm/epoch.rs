@@ -41,6 +41,7 @@ impl Shared for AtomicU64 {
 }
 
 /// A reader begins a batch: from here on the writer keeps what the reader can find.
+#[cfg(feature = "fastest")]
 #[inline]
 pub(super) fn enter<S: Shared>(changes: &S, pin: &S) {
     pin.store(changes.load(Ordering::Acquire), Ordering::Relaxed);
@@ -50,6 +51,7 @@ pub(super) fn enter<S: Shared>(changes: &S, pin: &S) {
 }
 
 /// A reader ends its batch: it uses nothing any more that it found.
+#[cfg(feature = "fastest")]
 #[inline]
 pub(super) fn leave<S: Shared>(pin: &S) {
     pin.store(IDLE, Ordering::Release);
@@ -80,6 +82,7 @@ impl Epochs {
     }
 
     /// The pin of a new reader.
+    #[cfg(feature = "fastest")]
     pub(super) fn join(&self) -> Arc<AtomicU64> {
         let pin = Arc::new(AtomicU64::with(IDLE));
         self.pins().push(Arc::clone(&pin));
@@ -87,10 +90,12 @@ impl Epochs {
     }
 
     /// The reader with this pin has gone.
+    #[cfg(feature = "fastest")]
     pub(super) fn part(&self, pin: &Arc<AtomicU64>) {
         self.pins().retain(|held| !Arc::ptr_eq(held, pin));
     }
 
+    #[cfg(feature = "fastest")]
     #[inline]
     pub(super) fn enter(&self, pin: &AtomicU64) {
         enter(&self.changes, pin);

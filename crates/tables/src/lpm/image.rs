@@ -1,11 +1,13 @@
 //! An image: exactly the bytes that lookups need, the same for the host and a device. `layout.rs` describes
 //! its layout.
 
-#[cfg(feature = "vector")]
+#[cfg(feature = "fastest")]
 use super::bulk::Method;
-use super::layout::{GRANULE, HEADER, Layout, LpmImageError};
+use super::layout::{GRANULE, HEADER, Layout, MAGIC, VERSION};
 use super::lookup::{Cell, LINE_CELLS, LINE_COUNT, LINE_COUNT_BITS, LINE_FIRST, View};
 use super::routes::NO_CODE;
+use super::spec::MAX_WIDTH;
+use super::table::LpmTable;
 use super::words::Words;
 
 /// An image that stands alone: looked up in, never changed.
@@ -39,13 +41,13 @@ impl LpmImage {
 
     /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
     /// `addresses[i]`, as far as both reach.
-    #[cfg(feature = "vector")]
+    #[cfg(feature = "fastest")]
     pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
         self.view().find_bulk32(Method::best(), addresses, out);
     }
 
     /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
-    #[cfg(feature = "vector")]
+    #[cfg(feature = "fastest")]
     pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
         self.view().find_bulk128(Method::best(), addresses, out);
     }
@@ -121,8 +123,93 @@ impl LpmImage {
     }
 }
 
+impl Layout {
+    /// The layout that a header tells, if it is one.
+    fn read(header: &[u32], size: usize) -> Result<Layout, LpmImageError> {
+        let [magic, version, width, cell_bits, indexed, _, palette_size, _, _, root_bits, _, end, ..] =
+            *header
+        else {
+            return Err(LpmImageError::Short { words: header.len() });
+        };
+        if (magic, version) != (MAGIC, VERSION) {
+            return Err(LpmImageError::Kind { magic, version });
+        }
+        let fits = (1..=u32::from(MAX_WIDTH)).contains(&width)
+            && (cell_bits == 0 || matches!(cell_bits, 8 | 16 | 32) && width == 32)
+            && indexed <= 1
+            && matches!(root_bits, 1..=24)
+            && palette_size as usize <= size
+            && end as usize == size;
+        if !fits {
+            return Err(LpmImageError::Header);
+        }
+        let layout =
+            Layout::new(width as u8, cell_bits as u8, indexed == 1, palette_size as usize, root_bits as u8);
+        let places = [
+            layout.palette,
+            layout.palette_size,
+            layout.direct,
+            layout.root,
+            usize::from(layout.root_bits),
+            layout.heap,
+        ];
+        let told = &header[5..11];
+        if layout.heap > size || !places.iter().zip(told).all(|(place, told)| *place == *told as usize) {
+            return Err(LpmImageError::Header);
+        }
+        Ok(layout)
+    }
+}
+
+impl LpmTable {
+    /// A copy of the image, to be opened as an [`LpmImage`] here or read by a graphics card.
+    pub fn image(&self) -> Vec<u8> {
+        let (words, count) = self.words();
+        bytes(words, count)
+    }
+
+    /// The size of the image, in bytes.
+    pub fn image_bytes(&self) -> usize {
+        self.words().1 * 4
+    }
+}
+
+/// Why bytes are not an image.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LpmImageError {
+    /// Too few bytes for a header, or not whole words.
+    #[error("an image of {words} whole words has no room for its header: give all bytes")]
+    Short {
+        /// The words there are.
+        words: usize,
+    },
+    /// Not an image, or one of another version.
+    #[error("not an image of a longest-prefix table (magic {magic:#x}, version {version}): build it again")]
+    Kind {
+        /// The first word.
+        magic: u32,
+        /// The second word.
+        version: u32,
+    },
+    /// The header contradicts itself or the number of bytes.
+    #[error("the header of the image contradicts itself or its size: build it again")]
+    Header,
+    /// A cell leads outside, or twice to one place.
+    #[error("the cell at word {word} of the image leads nowhere: build it again")]
+    Cell {
+        /// The word that holds the cell.
+        word: usize,
+    },
+    /// The machine has no room for it.
+    #[error("no memory for an image of {bytes} bytes")]
+    Memory {
+        /// The bytes that could not be had.
+        bytes: usize,
+    },
+}
+
 /// The bytes of the first `count` words.
-pub(super) fn bytes(words: &Words, count: usize) -> Vec<u8> {
+fn bytes(words: &Words, count: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count * 4);
     for index in 0..count {
         bytes.extend_from_slice(&words.load(index).to_le_bytes());

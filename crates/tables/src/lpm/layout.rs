@@ -12,14 +12,13 @@
 //! means the same wherever it lies.
 
 use super::routes::NO_CODE;
-use super::spec::MAX_WIDTH;
 use super::words::Words;
 
 /// Words of a granule; nodes begin at multiples of it, and it is a cache line.
 pub(super) const GRANULE: usize = 16;
 /// "RVLP", read as a little-endian word.
-const MAGIC: u32 = u32::from_le_bytes(*b"RVLP");
-const VERSION: u32 = 1;
+pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"RVLP");
+pub(super) const VERSION: u32 = 1;
 pub(super) const HEADER: usize = GRANULE;
 /// Bits that choose a direct cell.
 pub(super) const DIRECT_BITS: u8 = 24;
@@ -73,42 +72,6 @@ impl Layout {
         }
     }
 
-    /// The layout that a header tells, if it is one.
-    pub(super) fn read(header: &[u32], size: usize) -> Result<Layout, LpmImageError> {
-        let [magic, version, width, cell_bits, indexed, _, palette_size, _, _, root_bits, _, end, ..] =
-            *header
-        else {
-            return Err(LpmImageError::Short { words: header.len() });
-        };
-        if (magic, version) != (MAGIC, VERSION) {
-            return Err(LpmImageError::Kind { magic, version });
-        }
-        let fits = (1..=u32::from(MAX_WIDTH)).contains(&width)
-            && (cell_bits == 0 || matches!(cell_bits, 8 | 16 | 32) && width == 32)
-            && indexed <= 1
-            && matches!(root_bits, 1..=24)
-            && palette_size as usize <= size
-            && end as usize == size;
-        if !fits {
-            return Err(LpmImageError::Header);
-        }
-        let layout =
-            Layout::new(width as u8, cell_bits as u8, indexed == 1, palette_size as usize, root_bits as u8);
-        let places = [
-            layout.palette,
-            layout.palette_size,
-            layout.direct,
-            layout.root,
-            usize::from(layout.root_bits),
-            layout.heap,
-        ];
-        let told = &header[5..11];
-        if layout.heap > size || !places.iter().zip(told).all(|(place, told)| *place == *told as usize) {
-            return Err(LpmImageError::Header);
-        }
-        Ok(layout)
-    }
-
     /// An address moved to the left of 128 bits.
     #[inline(always)]
     pub(super) fn aligned(&self, address: u128) -> u128 {
@@ -140,38 +103,4 @@ impl Layout {
     pub(super) fn escape(&self) -> u32 {
         self.cell_none() - 1
     }
-}
-
-/// Why bytes are not an image.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LpmImageError {
-    /// Too few bytes for a header, or not whole words.
-    #[error("an image of {words} whole words has no room for its header: give all bytes")]
-    Short {
-        /// The words there are.
-        words: usize,
-    },
-    /// Not an image, or one of another version.
-    #[error("not an image of a longest-prefix table (magic {magic:#x}, version {version}): build it again")]
-    Kind {
-        /// The first word.
-        magic: u32,
-        /// The second word.
-        version: u32,
-    },
-    /// The header contradicts itself or the number of bytes.
-    #[error("the header of the image contradicts itself or its size: build it again")]
-    Header,
-    /// A cell leads outside, or twice to one place.
-    #[error("the cell at word {word} of the image leads nowhere: build it again")]
-    Cell {
-        /// The word that holds the cell.
-        word: usize,
-    },
-    /// The machine has no room for it.
-    #[error("no memory for an image of {bytes} bytes")]
-    Memory {
-        /// The bytes that could not be had.
-        bytes: usize,
-    },
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::layout::{GRANULE, Layout};
 use super::routes::NO_CODE;
 use super::spec::NONE;
-use super::words::prefetch;
+use super::words::{Words, prefetch};
 
 /// Bits that a line eats.
 pub(super) const LINE_BITS: u32 = 16;
@@ -67,6 +67,19 @@ pub(super) fn stride(word: u32) -> u32 {
 #[inline(always)]
 pub(super) fn granule(word: u32) -> u32 {
     word & GRANULE_MASK
+}
+
+/// One image in memory, with room to change.
+pub(super) struct Snapshot {
+    pub(super) words: Words,
+    pub(super) layout: Layout,
+}
+
+impl Snapshot {
+    #[inline(always)]
+    pub(super) fn view(&self) -> View<'_> {
+        View { words: self.words.all(), layout: &self.layout }
+    }
 }
 
 /// An image's words and where its parts are.

@@ -5,8 +5,7 @@
 //! many as are enough for one made anew, and is made anew when they are used up.
 
 use super::codes::cell_bits;
-use super::dir24_8::KNOWN_BYTES;
-use super::layout::{GRANULE, Layout};
+use super::layout::{DIRECT_BITS, GRANULE, Layout};
 use super::routes::Code;
 use super::spec::LpmSpec;
 use super::words::taken;
@@ -30,6 +29,8 @@ pub(super) const GENEROUS: usize = (1 << 24) - (1 << 17);
 pub(super) const MOST_WORDS: usize = GRANULE << 26;
 /// Bytes that the writer notes of each granule that is cut off.
 const NOTED: u64 = 16;
+/// Bytes of the bits for all cells.
+pub(super) const KNOWN_BYTES: u64 = 1 << (DIRECT_BITS - 3);
 /// Bytes of notes that there may be however small the image is: of how worn nodes are, and of the first
 /// granules that are cut off.
 const LEAST_NOTED: u64 = 128 << 10;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::epoch::Epochs;
 use super::layout::GRANULE;
+use super::lookup::Snapshot;
 use super::lookup::{Cell, LINE_COUNT, LINE_COUNT_BITS, LINE_FIRST};
-use super::reader::Snapshot;
 use crate::work;
 
 /// The heap has no room left; the image must be made again with more.

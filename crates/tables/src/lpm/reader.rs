@@ -5,41 +5,37 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::{ArcSwap, Cache};
 
-#[cfg(feature = "vector")]
+#[cfg(feature = "fastest")]
 use super::bulk::Method;
 use super::epoch::{Epochs, leave};
-use super::layout::Layout;
-use super::lookup::View;
-use super::words::Words;
-
-/// One image in memory, with room to change.
-pub(super) struct Snapshot {
-    pub(super) words: Words,
-    pub(super) layout: Layout,
-}
-
-impl Snapshot {
-    #[inline(always)]
-    pub(super) fn view(&self) -> View<'_> {
-        View { words: self.words.all(), layout: &self.layout }
-    }
-}
+use super::lookup::Snapshot;
 
 /// The image that a table has at the moment; another takes its place when it must grow.
-pub(super) type Current = Arc<ArcSwap<Snapshot>>;
+pub(super) struct Current(Arc<ArcSwap<Snapshot>>);
+
+impl Current {
+    pub(super) fn new(snapshot: Arc<Snapshot>) -> Current {
+        Current(Arc::new(ArcSwap::new(snapshot)))
+    }
+
+    /// Another image takes its place.
+    pub(super) fn store(&self, snapshot: Arc<Snapshot>) {
+        self.0.store(snapshot);
+    }
+}
 
 /// One thread's way to look up in a table that another thread changes. It never waits for the writer, and
 /// each answer is one that the table as a whole gave at some moment of the lookup.
 pub struct LpmReader {
-    image: Cache<Current, Arc<Snapshot>>,
+    image: Cache<Arc<ArcSwap<Snapshot>>, Arc<Snapshot>>,
     epochs: Arc<Epochs>,
     pin: Arc<AtomicU64>,
 }
 
 impl LpmReader {
-    pub(super) fn new(current: Current, epochs: Arc<Epochs>) -> LpmReader {
+    pub(super) fn new(current: &Current, epochs: Arc<Epochs>) -> LpmReader {
         let pin = epochs.join();
-        LpmReader { image: Cache::new(current), epochs, pin }
+        LpmReader { image: Cache::new(Arc::clone(&current.0)), epochs, pin }
     }
 
     /// Begins a batch of lookups. While it lasts the table keeps what it might look at, so keep it short.
@@ -61,13 +57,13 @@ impl LpmReader {
 
     /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
     /// `addresses[i]`, as far as both reach.
-    #[cfg(feature = "vector")]
+    #[cfg(feature = "fastest")]
     pub fn find_bulk32(&mut self, addresses: &[u32], out: &mut [u32]) {
         self.pin().find_bulk32(addresses, out);
     }
 
     /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
-    #[cfg(feature = "vector")]
+    #[cfg(feature = "fastest")]
     pub fn find_bulk128(&mut self, addresses: &[u128], out: &mut [u32]) {
         self.pin().find_bulk128(addresses, out);
     }
@@ -100,13 +96,13 @@ impl Pinned<'_> {
 
     /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
     /// `addresses[i]`, as far as both reach.
-    #[cfg(feature = "vector")]
+    #[cfg(feature = "fastest")]
     pub fn find_bulk32(&self, addresses: &[u32], out: &mut [u32]) {
         self.image.view().find_bulk32(Method::best(), addresses, out);
     }
 
     /// Looks up all `addresses`; `out[i]` becomes the answer to `addresses[i]`, as far as both reach.
-    #[cfg(feature = "vector")]
+    #[cfg(feature = "fastest")]
     pub fn find_bulk128(&self, addresses: &[u128], out: &mut [u32]) {
         self.image.view().find_bulk128(Method::best(), addresses, out);
     }

@@ -29,6 +29,7 @@ impl Region {
     }
 
     /// Whether some address lies in both.
+    #[cfg(feature = "fastest")]
     pub(super) fn overlaps(&self, other: Region) -> bool {
         let length = self.length.min(other.length);
         self.shortened(length) == other.shortened(length)
@@ -58,6 +59,7 @@ fn append(intervals: &mut Vec<Interval>, start: u128, code: Code) {
 }
 
 /// Adds an interval that begins at `start`, merging it with one before that has the same code.
+#[cfg(feature = "fastest")]
 pub(super) fn extend(intervals: &mut Vec<Interval>, start: u128, code: Code) {
     if intervals.last().is_some_and(|last| last.start == start) {
         intervals.pop();
@@ -158,6 +160,7 @@ impl Routes {
     }
 
     /// Whether any prefix longer than `region` lies in it.
+    #[cfg(feature = "fastest")]
     pub(super) fn splits(&self, region: Region) -> bool {
         let behind = (region.bits, region.length + 1);
         region.length < 128 && self.entries.range(behind..=(region.last(), 128)).next().is_some()
@@ -172,6 +175,7 @@ impl Routes {
     }
 
     /// Appends the answers of `region` as intervals; of prefixes longer than `longest` it takes no notice.
+    #[cfg(feature = "fastest")]
     pub(super) fn intervals(&self, region: Region, longest: u8, intervals: &mut Vec<Interval>) {
         self.answers(region, longest, &mut |start, code| extend(intervals, start, code));
     }

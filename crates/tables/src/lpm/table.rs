@@ -7,19 +7,21 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-
-#[cfg(feature = "vector")]
+#[cfg(feature = "fastest")]
 use super::bulk::Method;
 use super::codes::{Codes, Form};
+#[cfg(feature = "fastest")]
 use super::dir24_8::Dir24;
 use super::epoch::Epochs;
-use super::image::bytes;
 use super::layout::Layout;
+use super::lookup::Snapshot;
 use super::most::{self, GENEROUS, MOST_WORDS, ROOT_BITS};
 use super::nodes::{Exhausted, Nodes};
-use super::reader::{Current, LpmReader, Snapshot};
+#[cfg(feature = "fastest")]
+use super::reader::{Current, LpmReader};
 use super::routes::{Code, Region, Routes};
+#[cfg(not(feature = "fastest"))]
+use super::tree_alone::{Current, Dir24};
 use super::words::Words;
 use super::{Lpm, LpmBuildError, LpmInsertError, LpmSpec, LpmSpecError, NONE, Prefix, trie};
 
@@ -35,7 +37,7 @@ pub enum Variant {
 
 impl Variant {
     fn direct(self, width: u8) -> bool {
-        self == Variant::Fast && width == 32
+        cfg!(feature = "fastest") && self == Variant::Fast && width == 32
     }
 }
 
@@ -128,7 +130,7 @@ impl LpmTable {
     ) -> Result<LpmTable, Unmade> {
         let epochs = Arc::new(Epochs::new());
         let made = make(spec, &routes, &codes, most, &epochs)?;
-        let current = Arc::new(ArcSwap::new(Arc::clone(&made.nodes.snapshot)));
+        let current = Current::new(Arc::clone(&made.nodes.snapshot));
         let Made { nodes, direct } = made;
         Ok(LpmTable { spec, variant, routes, codes, nodes, direct, most, current, epochs })
     }
@@ -150,8 +152,9 @@ impl LpmTable {
     }
 
     /// A handle for a thread that looks up while this one goes on changing the table.
+    #[cfg(feature = "fastest")]
     pub fn reader(&self) -> LpmReader {
-        LpmReader::new(Arc::clone(&self.current), Arc::clone(&self.epochs))
+        LpmReader::new(&self.current, Arc::clone(&self.epochs))
     }
 
     /// The value of the longest prefix that contains `address`, or [`NONE`], in a table of at most 32 bits.
@@ -173,14 +176,10 @@ impl LpmTable {
         self.nodes.snapshot.view().find(address)
     }
 
-    /// A copy of the image, to be opened as an [`LpmImage`](super::LpmImage) here or read by a graphics card.
-    pub fn image(&self) -> Vec<u8> {
-        bytes(&self.nodes.snapshot.words, self.nodes.end())
-    }
-
-    /// The size of the image, in bytes.
-    pub fn image_bytes(&self) -> usize {
-        self.nodes.end() * 4
+    /// The words of the image, and how many there are.
+    #[cfg(feature = "device")]
+    pub(super) fn words(&self) -> (&Words, usize) {
+        (&self.nodes.snapshot.words, self.nodes.end())
     }
 
     /// Brings the image to what the prefixes say of `region`. On failure nothing has changed.
@@ -351,7 +350,7 @@ pub(super) fn heap_words(spec: LpmSpec, entries: Vec<(Prefix, u32)>) -> usize {
     nodes.end() - nodes.snapshot.layout.heap
 }
 
-#[cfg(feature = "vector")]
+#[cfg(feature = "fastest")]
 impl LpmTable {
     /// Looks up all `addresses` of a table at most 32 bits wide; `out[i]` becomes the answer to
     /// `addresses[i]`, as far as both reach.

@@ -9,7 +9,7 @@
 use super::layout::GRANULE;
 use super::lookup::{Cell, LINE_BITS, LINE_CELLS, LINE_COUNT, LINE_FIRST};
 use super::nodes::{Exhausted, Nodes};
-use super::routes::{Interval, Region, Routes, extend};
+use super::routes::{Interval, Region, Routes};
 
 /// Intervals of the next 16 bits up to which a dense node eats so many bits; with more than the last it
 /// eats 16.
@@ -370,9 +370,4 @@ fn build_dense(
         first = end - 1;
     }
     Ok(Cell::Dense(granule, stride))
-}
-
-/// The intervals of `region` if nothing matches anywhere in it.
-pub(super) fn nothing(region: Region, intervals: &mut Vec<Interval>) {
-    extend(intervals, region.bits, super::routes::NO_CODE);
 }

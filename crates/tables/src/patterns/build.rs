@@ -9,7 +9,7 @@ use super::image::{
     Counts, Entry, LONG, MOST_GROUPS, POSITIONS, PatternsImage, Places, RUNS, SAME, SHORT_BUCKETS, WINDOW,
     hash, short_bit,
 };
-#[cfg(all(feature = "vector", target_arch = "x86_64"))]
+#[cfg(all(feature = "fastest", target_arch = "x86_64"))]
 use super::lanes_avx2;
 use super::{PatternMatch, PatternsBuildError, SearchPattern};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub struct Scanner {
     /// Where the sections of the image begin: opened for each packet, it is not computed anew.
     places: Places,
     /// Whether the table is so small that few bytes of packets need be searched.
-    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+    #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
     small: bool,
 }
 
@@ -68,13 +68,13 @@ impl Scanner {
         if bytes > limit {
             return Err(PatternsBuildError::TooLarge { bytes, limit });
         }
-        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+        #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
         let small = plan.counts.long_groups <= 1 && plan.counts.short_groups == 0 && lanes_avx2::present();
         Ok(Scanner {
             bytes: plan.write(patterns),
             counts: plan.counts,
             places,
-            #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+            #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
             small,
         })
     }
@@ -135,7 +135,7 @@ impl Scanner {
         if self.is_empty() {
             return haystack.len();
         }
-        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+        #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
         if self.small {
             let (counts, places) = (&self.counts, &self.places);
             let nibbles = self.bytes[places.nibbles..].as_chunks().0;

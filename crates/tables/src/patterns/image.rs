@@ -249,7 +249,7 @@ pub enum PatternsImageError {
 pub struct PatternsImage<'a> {
     pub(super) counts: Counts,
     pub(super) shuffles: &'a [[u8; 256]],
-    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+    #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
     pub(super) nibbles: &'a [[u8; 32]],
     pub(super) bitmap: &'a [u8],
     pub(super) shorts: &'a [u8],
@@ -304,7 +304,7 @@ impl<'a> PatternsImage<'a> {
         PatternsImage {
             counts,
             shuffles: bytes[places.shuffles..places.nibbles].as_chunks().0,
-            #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+            #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
             nibbles: &bytes[places.nibbles..].as_chunks().0
                 [..(counts.long_groups + counts.short_groups) * POSITIONS],
             bitmap: &bytes[places.bitmap..places.bitmap + (1 << counts.bitmap_log2) / 8],

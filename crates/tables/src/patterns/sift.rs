@@ -15,29 +15,29 @@ pub(super) enum Sieve {
     /// One place after the other, on any machine.
     Portable,
     /// 32 places at a time, with AVX2.
-    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+    #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
     Avx2,
     /// 64 places at a time, with AVX-512.
-    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+    #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
     Avx512,
 }
 
 impl Sieve {
     /// The forms that this machine has, the fastest first.
     pub(super) fn of_this_machine() -> Vec<Sieve> {
-        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+        #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
         let vector = [
             super::lanes::present().then_some(Sieve::Avx512),
             super::lanes_avx2::present().then_some(Sieve::Avx2),
         ];
-        #[cfg(not(all(feature = "vector", target_arch = "x86_64")))]
+        #[cfg(not(all(feature = "fastest", target_arch = "x86_64")))]
         let vector = [None; 0];
         vector.into_iter().flatten().chain([Sieve::Portable]).collect()
     }
 
     /// The first of them.
     pub(super) fn fastest() -> Sieve {
-        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+        #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
         if super::lanes::present() {
             return Sieve::Avx512;
         } else if super::lanes_avx2::present() {
@@ -112,9 +112,9 @@ impl PatternsImage<'_> {
     pub(super) fn sift(&self, haystack: &[u8], from: usize, to: usize, passed: &mut Passed) {
         passed.clear();
         match self.sieve {
-            #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+            #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
             Sieve::Avx512 => return super::lanes::sift(self, haystack, from, to, passed),
-            #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+            #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
             Sieve::Avx2 => return super::lanes_avx2::sift(self, haystack, from, to, passed),
             Sieve::Portable => {}
         }

@@ -15,12 +15,13 @@
 //! free ones are last.
 
 use super::encode::{CHECK_LAST, CHECK_WORDS, Encoded, LINE_ELEMENTS, Layout, element, passes};
-#[cfg(all(feature = "vector", target_arch = "x86_64"))]
+#[cfg(all(feature = "fastest", target_arch = "x86_64"))]
 use super::wide::Packing;
 use super::{Hit, NONE};
 use crate::reserved::Reserved;
 use crate::sizes;
 use crate::work;
+#[cfg(feature = "device")]
 use std::collections::HashSet;
 
 /// Bit of an entry: it names a node.
@@ -63,7 +64,7 @@ pub struct RulesImage {
     pub(super) ranked: bool,
     /// How many rules are dead: removed, but still named by leaves. Their first check is marked [`DEAD`].
     pub(super) dead: usize,
-    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+    #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
     wide: Option<Packing>,
 }
 
@@ -83,7 +84,7 @@ impl RulesImage {
     /// An image without anything, not even the empty leaf.
     pub(super) fn bare(layout: Layout, limit: usize) -> RulesImage {
         RulesImage {
-            #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+            #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
             wide: Packing::of(&layout),
             layout,
             roots: Vec::new(),
@@ -102,7 +103,7 @@ impl RulesImage {
     #[cfg(test)]
     pub(super) fn portable(&self) -> RulesImage {
         let mut image = self.clone();
-        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+        #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
         {
             image.wide = None;
         }
@@ -360,6 +361,7 @@ impl RulesImage {
     }
 
     /// The same image, in which no leaf names a dead rule.
+    #[cfg(feature = "device")]
     pub(super) fn without_dead(&self) -> RulesImage {
         let (mut image, mut seen) = (self.clone(), HashSet::new());
         for &leaf in self.roots.iter().chain(self.children.iter()).filter(|entry| **entry & NODE == 0) {
@@ -416,7 +418,7 @@ impl RulesImage {
     /// If `keys` has not the words of as many keys as `values` has places.
     pub fn find_bulk(&self, keys: &[u64], values: &mut [u32]) {
         assert_eq!(keys.len(), values.len() * self.key_words(), "as many keys as places for values");
-        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+        #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
         if let Some(packing) = &self.wide {
             return packing.find_bulk(self, keys, values);
         }
@@ -428,7 +430,7 @@ impl RulesImage {
     #[inline]
     fn find_id(&self, key: &[u64]) -> u32 {
         assert_eq!(key.len(), self.key_words(), "{KEY_WORDS}");
-        #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+        #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
         if let Some(packing) = &self.wide {
             let id = packing.find(self, key);
             if self.dead == 0 || !self.is_dead(id) {
@@ -480,7 +482,7 @@ impl RulesImage {
     }
 
     /// The first rule of the leaf at `block` that fits.
-    #[cfg(all(feature = "vector", target_arch = "x86_64"))]
+    #[cfg(all(feature = "fastest", target_arch = "x86_64"))]
     pub(super) fn scan(&self, block: u32, packed: &[u64]) -> u32 {
         self.scan_among(block, packed, |_| true)
     }

@@ -18,20 +18,6 @@ pub trait PatternSearch: Sized {
     fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32));
 }
 
-impl PatternSearch for tables::patterns::PatternsModel {
-    fn build(patterns: &[SearchPattern]) -> Result<Self, tables::patterns::PatternsBuildError> {
-        tables::patterns::PatternsModel::build(patterns)
-    }
-
-    fn first(&self, bytes: &[u8]) -> Option<u32> {
-        self.first(bytes).map(|found| found.pattern)
-    }
-
-    fn each(&self, bytes: &[u8], found: &mut dyn FnMut(u32)) {
-        self.each(bytes, &mut |occurrence| found(occurrence.pattern));
-    }
-}
-
 impl PatternSearch for tables::patterns::Scanner {
     fn build(patterns: &[SearchPattern]) -> Result<Self, tables::patterns::PatternsBuildError> {
         tables::patterns::Scanner::build(patterns)

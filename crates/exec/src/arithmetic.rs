@@ -8,7 +8,7 @@ pub(crate) fn largest(width: u8) -> u128 {
 }
 
 /// The result of an operation on two values of one width.
-pub fn binary(op: BinaryOp, width: u8, a: u128, b: u128) -> u128 {
+pub(crate) fn binary(op: BinaryOp, width: u8, a: u128, b: u128) -> u128 {
     let max = largest(width);
     match op {
         BinaryOp::Add => a.wrapping_add(b) & max,
@@ -29,7 +29,7 @@ pub fn binary(op: BinaryOp, width: u8, a: u128, b: u128) -> u128 {
 }
 
 /// Whether the comparison holds.
-pub fn compare(op: CompareOp, a: u128, b: u128) -> bool {
+pub(crate) fn compare(op: CompareOp, a: u128, b: u128) -> bool {
     match op {
         CompareOp::Eq => a == b,
         CompareOp::Ne => a != b,
