@@ -32,9 +32,9 @@ fn a_split_gateway_is_measured_beside_one_process_and_both_beside_linux() {
         for policy in ["0 pass all", "1 with state, at both ports"] {
             for (ours, beside) in [
                 ("one process with native code", "Linux routing without rules"),
-                ("one process with the interpreter", "Linux routing without rules"),
+                ("one process with bytecode", "Linux routing without rules"),
                 ("T0 with native code", "one process with native code"),
-                ("T0 with the interpreter", "one process with the interpreter"),
+                ("T0 with bytecode", "one process with bytecode"),
             ] {
                 let case = format!("one stream {way}, {policy}, {ours}");
                 let row = rows.iter().find(|row| row["case"] == case.as_str());
