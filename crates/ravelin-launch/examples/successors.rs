@@ -86,7 +86,7 @@ mod linux {
         let of = |busy: bool| times.iter().filter(|time| time.0 == busy).map(|time| pause(&time.1)).collect();
         println!(
             "{what}, {count} times, {rules} rules, {}",
-            if more.is_empty() { "interpreter" } else { "native code" }
+            if more.is_empty() { "bytecode" } else { "native code" }
         );
         println!("lost                                {} of {sent}", sent - came.len() as u64);
         println!("longest pause, another core follows {}", median(of(true)));
