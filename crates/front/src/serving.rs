@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 use rustls::ServerConfig;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -57,6 +57,11 @@ pub struct Front {
     control: Channel,
     config: Arc<ServerConfig>,
     clients: Arc<PinnedClients>,
+    /// What clients wait with, in order: `control` is asked one at a time, and what a client has left behind
+    /// is not asked.
+    waiting: VecDeque<(Number, ControlQuestion)>,
+    /// `control` was asked, and has not answered; with whether the question was a long one.
+    in_flight: Option<(Number, bool)>,
     questions: Sender<(Number, ControlQuestion)>,
     answers: Receiver<(Number, Option<CoreAnswer>)>,
     /// Is rung at each answer.
@@ -113,6 +118,8 @@ impl Front {
             control,
             config,
             clients,
+            waiting: VecDeque::new(),
+            in_flight: None,
             questions,
             answers,
             bell,
@@ -238,7 +245,12 @@ impl Front {
         if let Some(why) = step.refused {
             (self.say)(&format!("{}: refused: {why}", whose(&client, peer)));
         }
-        let long = self.connections.iter().filter(|(other, one)| **other != number && one.is_long).count();
+        let mut long =
+            self.connections.iter().filter(|(other, one)| **other != number && one.is_long).count();
+        // Its client may be gone, and its bytes are there.
+        long += usize::from(
+            self.in_flight.is_some_and(|(asked, is_long)| is_long && !self.connections.contains_key(&asked)),
+        );
         let Some(connection) = self.connections.get_mut(&number) else { return };
         if connection.is_long && !was_long && long >= LONG_QUESTIONS {
             // Whether it can be told or not, it is over.
@@ -249,9 +261,20 @@ impl Front {
             if let Some(what) = change(&question) {
                 self.asked.insert(number, format!("{}: {what}", whose(&client, peer)));
             }
-            // If nobody takes it, the end of `control` is seen soon.
-            let _ = self.questions.send((number, question));
+            self.waiting.push_back((number, question));
+            self.ask_next();
         }
+    }
+
+    /// Asks what waits longest, if nothing is asked.
+    fn ask_next(&mut self) {
+        if self.in_flight.is_some() {
+            return;
+        }
+        let Some((number, question)) = self.waiting.pop_front() else { return };
+        self.in_flight = Some((number, matches!(question, ControlQuestion::Install { .. })));
+        // If nobody takes it, the end of `control` is seen soon.
+        let _ = self.questions.send((number, question));
     }
 
     /// Hands answers to those who asked. Returns whether `control` is there.
@@ -260,6 +283,8 @@ impl Front {
         while matches!(self.bell.read(&mut rung), Ok(1..)) {}
         while let Ok((number, answer)) = self.answers.try_recv() {
             let Some(answer) = answer else { return false };
+            self.in_flight = None;
+            self.ask_next();
             if let Some(asked) = self.asked.remove(&number) {
                 (self.say)(&format!("{asked}: {}", became(&answer)));
             }
@@ -286,6 +311,10 @@ impl Front {
     /// Closes a connection. Of those whose clients have shown no key, not each is told.
     fn close(&mut self, number: Number, why: &str) {
         let Some(connection) = self.connections.remove(&number) else { return };
+        if self.waiting.iter().any(|(waiting, _)| *waiting == number) {
+            self.waiting.retain(|(waiting, _)| *waiting != number);
+            self.asked.remove(&number);
+        }
         if connection.client.is_none()
             && let Some(more) = self.refused.one_more(Instant::now())
         {

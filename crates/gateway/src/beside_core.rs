@@ -7,7 +7,7 @@ use crate::control::{self, Asked, ControlAnswer, Conversation, InstallWish};
 use messages::control::{ControlQuestion, CoreAnswer};
 use messages::front::ControlSupply;
 use messages::limits::{
-    AFTER_CHANGE, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, LONGEST_SUPPLY,
+    AFTER_CHANGE, AFTER_QUESTION, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, LONGEST_SUPPLY,
 };
 use messages::{Channel, ChannelError};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -61,7 +61,7 @@ fn answer_fronts(mut fronts: Channel, core: &Mutex<Channel>) {
 }
 
 /// Answers a front until it is gone, or says what is not understood. It gets no other answers than the users
-/// of the control socket, and leaves them their turn after each change.
+/// of the control socket, and leaves them their turn after each question.
 fn answer_front(mut front: Channel, core: &Mutex<Channel>) {
     while let Ok(Some(question)) = front.receive_alone::<ControlQuestion>(LONGEST_BUNDLE_MESSAGE) {
         let refused = |error: ChannelError| CoreAnswer::Refused(format!("the core: {error}"));
@@ -69,9 +69,8 @@ fn answer_front(mut front: Channel, core: &Mutex<Channel>) {
         if front.send(&answer, &[]).is_err() {
             return;
         }
-        if question != ControlQuestion::Show {
-            thread::sleep(AFTER_CHANGE);
-        }
+        let changes = question != ControlQuestion::Show;
+        thread::sleep(if changes { AFTER_CHANGE } else { AFTER_QUESTION });
     }
 }
 

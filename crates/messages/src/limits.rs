@@ -36,6 +36,10 @@ pub const WAITING_CLIENTS: i32 = 128;
 /// again: one that was taken over has no more signatures computed.
 pub const AFTER_CHANGE: Duration = Duration::from_secs(1);
 
+/// How long `control` waits after a question of the front that changes nothing, before it hears it again:
+/// users of the control socket have their turn.
+pub const AFTER_QUESTION: Duration = Duration::from_millis(10);
+
 /// How long the core, once it has an answer, waits for `control` to read it, and `launch` for a core that
 /// runs. After that they wait no more.
 pub const ANSWERED_WITHIN: Duration = Duration::from_secs(5);

@@ -358,6 +358,41 @@ fn a_client_that_breaks_off_while_it_waits_has_its_place_taken_from_it() {
 }
 
 #[test]
+fn what_a_client_leaves_behind_is_not_asked() {
+    let (mut front, at, mut control) = made();
+    let asks = |client: u8, question: ControlQuestion| {
+        thread::spawn(move || {
+            let mut stream = raw(&at.to_string(), client);
+            stream.write_all(&frame::written(&question).expect("it has a form")).expect("sent");
+            stream
+        })
+    };
+    let confirm = |first: u8| ControlQuestion::Confirm { hash: [first; 32] };
+    let first = asks(READER, ControlQuestion::Show);
+    turns(&mut front, |front| front.in_flight.is_some());
+    for _ in 0..5 {
+        let leaves = asks(OPERATOR, confirm(9));
+        turns(&mut front, |front| front.waiting.len() == 1);
+        let stream = leaves.join().expect("it ends");
+        rustix::net::sockopt::set_socket_linger(&stream.sock, Some(Duration::ZERO)).expect("so");
+        drop(stream);
+        turns(&mut front, |front| front.waiting.is_empty());
+    }
+    let stays = asks(OWNER, confirm(1));
+    turns(&mut front, |front| front.waiting.len() == 1);
+    let mut answers = |question: ControlQuestion| {
+        let asked = control.receive_alone::<ControlQuestion>(100).expect("a question");
+        assert_eq!(asked, Some(question));
+        control.send(&CoreAnswer::Refused(String::new()), &[]).expect("sent");
+    };
+    answers(ControlQuestion::Show);
+    turns(&mut front, |front| front.waiting.is_empty());
+    answers(confirm(1));
+    turns(&mut front, |front| front.in_flight.is_none());
+    drop((first.join(), stays.join()));
+}
+
+#[test]
 fn what_is_no_key_and_too_many_clients_are_refused() {
     let listener = || TcpListener::bind("127.0.0.1:0").expect("an address");
     let refused = |begin: &FrontBegin| {
