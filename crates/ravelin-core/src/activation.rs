@@ -69,6 +69,13 @@ pub(crate) struct Prepared {
     text: String,
 }
 
+impl Prepared {
+    /// The text of its IR.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 /// What is needed to have programs take over.
 pub struct Activation {
     remote: Remote,
@@ -117,7 +124,7 @@ impl Activation {
         }
         // One takeover after the other: each counts from the one before it.
         let mut running = self.hold();
-        let next = prepare(text, rights, self.loading, running.active.number + 1)?;
+        let next = prepare(text, rights, self.loading, running.active.number.saturating_add(1))?;
         let replaced = self.remote.replace(next.generations, Vec::new()).ok_or(ActivationError::Ended)?;
         replaced.outcome.map_err(ActivationError::Replace)?;
         *running = Running { active: next.active, text: next.text };

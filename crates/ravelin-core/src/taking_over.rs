@@ -2,6 +2,7 @@
 //! place; later, when this core is ready for packets, it gets the state and the ports.
 
 use crate::activation::{Loading, Prepared, prepare};
+use crate::boot;
 use crate::carried;
 use crate::error::CoreError;
 use crate::in_force::{InForce, InstallError, Runs, TakenOver};
@@ -122,14 +123,18 @@ pub(crate) fn choose(
     let before = other.map(Before::ask).transpose()?;
     let compiled = compile.flatten().map(received).transpose()?;
     let number = before.as_ref().map_or(1, |before| before.number);
-    let number = number + u64::from(before.is_none() || compiled.is_some());
+    let number = number.saturating_add(u64::from(before.is_none() || compiled.is_some()));
+    // Where policies have to be signed, the other core is not believed what it runs.
+    let is_judged = in_force.is_some() && compiled.is_none();
     let loader = Loader { loading, number, prepared: RefCell::default() };
     let taken = match (in_force, compiled) {
         (Some(in_force), compiled) => {
             let kept = origin.kept.unwrap_or_default();
             match compiled {
                 Some(CompileMessage::Bundle(bundle)) => {
-                    in_force.restore(kept, &Judged)?;
+                    // What was kept may be right no more, such as by a key that is gone. Its version stays
+                    // used, and keeps no newer policy away.
+                    let _ = in_force.restore(kept, &Judged);
                     Some(in_force.accept(bundle, None, now(), &loader)?)
                 }
                 Some(_) => return Err(InstallError::Unsigned.into()),
@@ -142,8 +147,15 @@ pub(crate) fn choose(
         (None, Some(_)) => return Err(InstallError::NoTrust.into()),
         (None, None) => None,
     };
+    if let (true, Some(before)) = (is_judged, &before) {
+        let kept = loader.prepared.borrow();
+        let judged = kept.as_ref().map_or(boot::TEXT, Prepared::text);
+        if before.text != judged {
+            let why = "another policy runs there than was kept when this core began; try once more";
+            return Err(CoreError::NotHandedOver(why.to_owned()));
+        }
+    }
     let taken = match (taken, &before) {
-        // Where policies have to be signed and none was kept, that is what drops every packet.
         (None, Some(before)) => Some(TakenOver {
             active: loader.run(&before.text, &[])?,
             because: Because::RanBefore,

@@ -11,7 +11,7 @@ use guard::OwnAddresses;
 use messages::Channel;
 use messages::front::{ControlSupply, FrontBegin};
 use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
-use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE};
+use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE, READY_WITHIN};
 use ports::live::{HandedOver, Offloads, PortKind, VnicWishes, WantedPort, secret_file};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
@@ -159,6 +159,9 @@ impl Core {
         beside: bool,
     ) -> Result<Core, LaunchError> {
         let (mut channel, theirs) = Channel::pair()?;
+        // A core that does not read holds nobody up for ever; one that compiles reads its ports when that is
+        // done.
+        channel.send_within(READY_WITHIN)?;
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let start = Start { role: Role::Core, program: &settings.core, arguments: &[], descriptors };
         let core = start.start(settings, events)?;

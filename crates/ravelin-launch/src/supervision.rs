@@ -230,6 +230,10 @@ struct Supervisor<'a> {
 /// A core that is to take over from the one that runs.
 struct Pending {
     core: Core,
+    /// With the program that runs, or with what `compile` gives.
+    successor: Successor,
+    /// It has locked itself in.
+    locked: bool,
     /// When it is given up.
     until: Instant,
 }
@@ -337,7 +341,7 @@ impl Supervisor<'_> {
         }
         if self.successor.as_ref().is_some_and(|successor| successor.until <= Instant::now()) {
             say("ravelin-launch: the core that was to take over is not ready in time, and is ended");
-            self.give_up();
+            self.give_up(true);
         }
         if self.core.is_none() || !self.locked {
             return;
@@ -382,7 +386,10 @@ impl Supervisor<'_> {
         let Supervisor { core: Some(core), settings, store, events, cores, .. } = self else { return };
         *cores += 1;
         match core.start_successor(settings, successor, *cores, store.as_ref(), events) {
-            Ok(core) => self.successor = Some(Pending { core, until: Instant::now() + READY_WITHIN }),
+            Ok(core) => {
+                let until = Instant::now() + READY_WITHIN;
+                self.successor = Some(Pending { core, successor, locked: false, until });
+            }
             Err(error) => {
                 say(&format!("ravelin-launch: a core that takes over: {error}"));
                 if successor == Successor::Compiled {
@@ -392,10 +399,14 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends a core that was to take over. If there is no other, one starts anew.
-    fn give_up(&mut self) {
-        if self.successor.take().is_some() && self.core.is_none() {
+    /// Ends a core that was to take over. If there is no other, one starts anew. With `again`, the program
+    /// that it was to bring is compiled once more: nothing was wrong with it.
+    fn give_up(&mut self, again: bool) {
+        let Some(given_up) = self.successor.take() else { return };
+        if self.core.is_none() {
             self.core_restart.ended();
+        } else if again && given_up.successor == Successor::Compiled {
+            self.compile_restart.ended();
         }
     }
 
@@ -447,8 +458,10 @@ impl Supervisor<'_> {
                 What::Locked => {
                     let until = Instant::now() + TAKEN_OVER_WITHIN;
                     successor.until = successor.until.min(until);
+                    successor.locked = true;
                     return;
                 }
+                What::TookOver if !successor.locked => return,
                 What::TookOver => self.took_over(),
                 // It says so only of what it took over with.
                 What::Activated => return,
@@ -484,7 +497,8 @@ impl Supervisor<'_> {
         }
         match role {
             Role::Core if of_successor => {
-                self.give_up();
+                // Without a program every packet is dropped.
+                self.give_up(!well && !self.active);
                 if well {
                     // It has said why it does not take over.
                     return;
@@ -492,10 +506,13 @@ impl Supervisor<'_> {
             }
             Role::Core => {
                 self.core = None;
-                match self.successor {
-                    // It takes over, or is given up.
-                    Some(_) if well => return,
-                    Some(_) => {}
+                match &mut self.successor {
+                    // It has handed over, or is taken for one that has: the other one says so at once.
+                    Some(successor) if well => {
+                        successor.until = successor.until.min(Instant::now() + TAKEN_OVER_WITHIN);
+                        return;
+                    }
+                    Some(_) => self.give_up(false),
                     None => self.core_restart.ended(),
                 }
             }
