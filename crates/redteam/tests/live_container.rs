@@ -179,6 +179,12 @@ fn a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it() {
     assert!(instead.expect("it runs").success());
     laboratory.hears("services is there again").expect("another device");
     assert!((0..20).any(|_| is_reached(&laboratory)));
+    // Nor does the name, given to a link that cannot be deleted.
+    let besides = "ip link delete services && ip link property add dev lo altname services";
+    let besides = laboratory.contain(&["sh", "-c", besides]).status();
+    assert!(besides.expect("it runs").success());
+    laboratory.hears("services is there again").expect("another device");
+    assert!((0..20).any(|_| is_reached(&laboratory)));
 }
 
 #[test]

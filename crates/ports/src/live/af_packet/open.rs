@@ -28,7 +28,7 @@ const SEND_BUFFER: usize = 8 << 20;
 pub(in crate::live) struct Held {
     pub(super) witness: Witness,
     /// What keeps other gateways off it.
-    pub(super) _claim: Claim,
+    pub(super) _claim: Option<Claim>,
     /// What keeps its packets from the kernel.
     pub(super) _kept: Option<Kept>,
 }
@@ -47,7 +47,10 @@ impl Held {
 /// kernel refuses; then nothing is left open.
 pub(in crate::live) fn claim(wanted: &WantedPort) -> Result<Held, AttachError> {
     let interface = Interface::find(wanted)?;
-    let claim = Claim::of(interface.index).map_err(|refused| match refused {
+    // What was made for this gateway is nobody else's, and root of its container could take the name of a
+    // claim.
+    let claimed = wanted.vnic.is_none().then(|| Claim::of(interface.index));
+    let claim = claimed.transpose().map_err(|refused| match refused {
         Refused::Taken(owner) => AttachError::Taken { interface: wanted.interface.clone(), owner },
         Refused::System(source) => interface.failed("claiming it for this gateway alone")(source),
     })?;

@@ -62,13 +62,36 @@ fn router<'a>(wanted: &'a WantedPort, device: &Device) -> Result<&'a VnicWishes,
     vnic.map_err(|kind| device.system("its addresses")(kind.into()))
 }
 
-/// Makes a TAP device of this name. A link that has the name is one that somebody inside has made, and would
-/// keep the port away.
+/// Makes a TAP device of this name. A link that has the name is one that somebody inside has made, or another
+/// one that he has named so besides, and would keep the port away.
 fn make(name: &str, several: bool) -> io::Result<OwnedFd> {
     calls::make(name, several).or_else(|_| {
-        remove(sys::interface_index(name)?)?;
+        // Linux finds a link by both kinds of names. Whether it had this one besides is seen by what is left.
+        let _ = ask(&second_name_removal(sys::interface_index(name)?, name));
+        if let Ok(link) = sys::interface_index(name) {
+            remove(link)?;
+        }
         calls::make(name, several)
     })
+}
+
+/// The message by which a link loses an alternative name (rtnetlink, RTM_DELLINKPROP).
+fn second_name_removal(link: u32, name: &str) -> Vec<u8> {
+    /// linux/rtnetlink.h
+    const RTM_DELLINKPROP: u16 = 109;
+    let attribute = |kind: u16, value: &[u8]| {
+        let mut attribute = (4 + value.len() as u16).to_ne_bytes().to_vec();
+        attribute.extend(kind.to_ne_bytes());
+        attribute.extend(value);
+        attribute.resize(attribute.len().next_multiple_of(4), 0);
+        attribute
+    };
+    let name = attribute(libc::IFLA_ALT_IFNAME, &[name.as_bytes(), b"\0"].concat());
+    let mut body = vec![libc::AF_UNSPEC as u8, 0, 0, 0];
+    body.extend(link.to_ne_bytes());
+    body.extend([0; 8]);
+    body.extend(attribute(libc::IFLA_PROP_LIST | libc::NLA_F_NESTED as u16, &name));
+    framed(RTM_DELLINKPROP, libc::NLM_F_REQUEST | libc::NLM_F_ACK, &body)
 }
 
 /// Gives an interface an address (rtnetlink(7), RTM_NEWADDR).
@@ -133,6 +156,15 @@ fn framed(kind: u16, flags: libc::c_int, body: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
     use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_second_name_is_in_a_list_of_one() {
+        let message = second_name_removal(1, "lan");
+        assert_eq!(message[..4], 44u32.to_ne_bytes());
+        assert_eq!(message[20..24], 1u32.to_ne_bytes());
+        assert_eq!(message[32..34], 12u16.to_ne_bytes());
+        assert_eq!(message[36..], [8, 0, 53, 0, b'l', b'a', b'n', 0]);
+    }
 
     #[test]
     fn a_message_says_its_length_and_the_address_twice() {
