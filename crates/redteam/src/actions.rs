@@ -54,25 +54,22 @@ actions! {
     "stay_in_the_session", false: "test \"$(cut -d' ' -f6 /proc/1/stat)\" = 0",
 }
 
-/// What root of a virtual machine tries with its link, by Linux's own means; each of them succeeds if the LAN
-/// host, or the WAN host, answers to what must not come to it.
+/// What root of a virtual machine tries with its link, by Linux's own means. Each succeeds if a host answers
+/// to what must not come to it.
 pub const GUEST_ACTIONS: &[(&str, &str)] = &[
-    ("reach_beyond_the_policy", "ping -c 1 -W 1 10.1.1.2"),
+    (
+        "reach_beyond_the_policy",
+        "ip neighbour replace 10.1.1.2 lladdr 02:00:00:00:00:02 dev eth0; ping -c 1 -W 1 10.1.1.2",
+    ),
     (
         "answer_as_another_station",
-        "ip link set eth0 down; ip link set eth0 address 02:00:00:00:00:02; \
-      ip link set eth0 up; ping -c 1 -W 1 10.1.1.1; a=$?; ip link set eth0 down; \
-      ip link set eth0 address 02:00:00:00:00:63; ip link set eth0 up; exit $a",
+        "ip link set eth0 down; ip link set eth0 address 02:00:00:00:00:02; ip link set eth0 up; \
+         ping -c 1 -W 1 10.1.1.1; a=$?; ip link set eth0 down; ip link set eth0 address 02:00:00:00:00:63; \
+         ip link set eth0 up; exit $a",
     ),
     (
         "answer_as_another_host",
         "ip address add 10.1.1.2/32 dev eth0; ping -c 1 -W 1 -I 10.1.1.2 10.1.1.1; a=$?; \
-      ip address del 10.1.1.2/32 dev eth0; exit $a",
+         ip address del 10.1.1.2/32 dev eth0; exit $a",
     ),
-    (
-        "advertise_another_router",
-        "ip address add 10.1.1.1/32 dev eth0; arping -c 2 -U -I eth0 10.1.1.1; \
-      ip address del 10.1.1.1/32 dev eth0; exit 1",
-    ),
-    ("see_what_hosts_say", "timeout 3 redteam listen eth0"),
 ];

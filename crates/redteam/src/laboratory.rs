@@ -441,6 +441,27 @@ impl Laboratory {
         Ok((ended?.status == 0, violations + self.settle()?))
     }
 
+    /// Says whether the virtual machine sees something of what hosts say to each other meanwhile.
+    ///
+    /// # Errors
+    /// There is no machine, or hosts do not reach each other.
+    pub fn overhear_in_machine(&mut self) -> io::Result<bool> {
+        let mut machine = self.machine.take().ok_or(io::ErrorKind::NotFound)?;
+        let wan = self.scene.wan.ipv4.to_string();
+        let mut answered = 0;
+        let ended = machine.run("timeout 5 redteam listen eth0", || {
+            let pinged = self.lan.run("ping", &["-c", "1", "-W", "1", &wan], "")?;
+            answered += u32::from(pinged.status.success());
+            Ok(())
+        });
+        self.machine = Some(machine);
+        if answered == 0 {
+            return Err(io::Error::other("hosts do not reach each other"));
+        }
+        self.forget()?;
+        Ok(ended?.status == 0)
+    }
+
     /// Runs every attack by frames with so many, and every action.
     ///
     /// # Errors
@@ -460,6 +481,7 @@ impl Laboratory {
             attacks.push(AttackResult { name: name.to_owned(), tier, frames: 0, violations });
         };
         if self.machine.is_some() {
+            add("see_what_hosts_say", self.tier(), self.overhear_in_machine()?.into());
             for (name, script) in GUEST_ACTIONS {
                 let (done, violations) = self.act_in_machine(script)?;
                 add(name, self.tier(), violations + u64::from(done || self.core()? != core));

@@ -2,8 +2,8 @@
 //! without KVM, in the gateway's container.
 //!
 //! ```text
-//! laboratory ─ a line ─► serial console ─► shell, as root of the machine
-//!            ◄─ what it prints, and `ended STATUS` ─┘
+//! laboratory ─ number, command ─► serial console ─► shell, as root of the machine
+//!            ◄─ what it prints, and `ended NUMBER STATUS` ─┘
 //! ```
 
 use cpio::newc::{Builder, trailer};
@@ -38,11 +38,12 @@ pub struct GuestSystem {
 }
 
 impl GuestSystem {
-    /// The newest one below a folder that has the files of the Debian package `linux-image-cloud-amd64`.
+    /// The one below a folder that has the files of the Debian package `linux-image-cloud-amd64`.
     ///
     /// # Errors
-    /// There is none ([`io::ErrorKind::NotFound`]), or a module is missing.
+    /// There is none ([`io::ErrorKind::NotFound`]), or a module is missing; there are several.
     pub fn below(folder: &Path) -> io::Result<GuestSystem> {
+        const PREFIX: &str = "vmlinuz-";
         let missing = |what: String| {
             let help = format!("{what}; the Debian package linux-image-cloud-amd64, unpacked there, has it");
             io::Error::new(io::ErrorKind::NotFound, help)
@@ -51,10 +52,11 @@ impl GuestSystem {
         let kernels = fs::read_dir(&boot).map_err(|error| missing(format!("{}: {error}", boot.display())))?;
         let mut names: Vec<_> =
             kernels.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.retain(|name| name.starts_with("vmlinuz-"));
-        names.sort();
-        let name = names.pop().ok_or_else(|| missing(format!("{}: no Linux", boot.display())))?;
-        let version = name.trim_start_matches("vmlinuz-");
+        names.retain(|name| name.starts_with(PREFIX));
+        let [name] = &names[..] else {
+            return Err(missing(format!("{}: {} Linuxes, and not one", boot.display(), names.len())));
+        };
+        let version = name.strip_prefix(PREFIX).unwrap_or_default();
         let tree = folder.join("lib/modules").join(version).join("kernel");
         let find = |module: &str| {
             let file = format!("{module}.ko");
@@ -65,7 +67,7 @@ impl GuestSystem {
                 .ok_or_else(|| missing(format!("{}: no {file}", tree.display())))
         };
         let modules = MODULES.into_iter().map(find).collect::<io::Result<_>>()?;
-        Ok(GuestSystem { kernel: boot.join(&name), modules })
+        Ok(GuestSystem { kernel: boot.join(name), modules })
     }
 
     /// Writes its first files: a shell, the modules, and this program with the libraries that it uses.
@@ -104,8 +106,8 @@ fn first_program(addresses: &str) -> String {
          for address in {addresses}; do ip address add $address dev eth0; done\n\
          ip link set eth0 mtu 9000 up\n\
          until grep -q 1 /sys/class/net/eth0/carrier; do sleep 0.1; done\n\
-         echo ended 0\n\
-         while read -r line; do sh -c \"$line\" < /dev/null; echo ended $?; done\n\
+         echo; echo ended 0 0\n\
+         while read -r number line; do sh -c \"$line\" < /dev/null; echo ended $number $?; done\n\
          poweroff -f\n"
     )
 }
@@ -149,6 +151,8 @@ pub struct VirtualMachine {
     monitor: Child,
     console: ChildStdin,
     said: Receiver<String>,
+    /// How many commands were begun.
+    commands: u64,
 }
 
 /// What a command in the machine came to.
@@ -196,7 +200,7 @@ impl VirtualMachine {
             let mut lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
             lines.all(|line| says.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_ok())
         });
-        let mut machine = VirtualMachine { monitor, console, said };
+        let mut machine = VirtualMachine { monitor, console, said, commands: 0 };
         let started = machine.wait(|| Ok(()))?;
         match started.status {
             0 => Ok(machine),
@@ -222,17 +226,19 @@ impl VirtualMachine {
     /// # Errors
     /// The machine has ended.
     pub fn begin(&mut self, command: &str) -> io::Result<()> {
-        writeln!(self.console, "{command}")?;
+        self.commands += 1;
+        writeln!(self.console, "{} {command}", self.commands)?;
         self.console.flush()
     }
 
     fn wait(&mut self, mut meanwhile: impl FnMut() -> io::Result<()>) -> io::Result<CommandEnd> {
         const LOOK: Duration = Duration::from_millis(1);
         let (end, mut said) = (Instant::now() + LIMIT, String::new());
+        let ended = format!("ended {} ", self.commands);
         loop {
             meanwhile()?;
             match self.said.recv_timeout(LOOK) {
-                Ok(line) => match line.strip_prefix("ended ").and_then(|status| status.parse().ok()) {
+                Ok(line) => match line.strip_prefix(&*ended).and_then(|status| status.parse().ok()) {
                     Some(status) => return Ok(CommandEnd { said, status }),
                     None => said = said + &line + "\n",
                 },
@@ -261,5 +267,8 @@ impl Drop for VirtualMachine {
         // It may have ended.
         let _ = self.monitor.kill();
         let _ = self.monitor.wait();
+        // The process that has the link ends a moment after the one that started it; its output ends with it.
+        let end = Instant::now() + LIMIT;
+        while self.said.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok() {}
     }
 }

@@ -54,6 +54,7 @@ fn no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers() {
         assert!(!done, "{name}");
         assert_eq!(violations, 0, "{name}");
     }
+    assert!(!laboratory.overhear_in_machine().expect("it listens"), "it sees what hosts say");
     assert!(reaches(&laboratory.lan, "10.1.1.99"), "the router answers");
     assert!(!reaches(&laboratory.wan, "10.1.1.99"), "the policy lets nothing of the WAN to the router");
 }
