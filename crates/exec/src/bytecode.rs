@@ -1,9 +1,8 @@
 //! The interpreter of a confined core: bytecode over the fast tables. It makes no machine code and has no
 //! `unsafe`, and its twin is the reference interpreter.
 //!
-//! A program is translated once (`translate`) into steps of a fixed size, with the places of values, blocks
-//! and packings resolved (as direct threaded code has them: Bell, Threaded Code, CACM 16(6), 1973; the
-//! dispatch is one `match`). `machine` runs the steps. What changes more than values is in `effects`.
+//! A program is translated once (`translate`) into steps of a fixed size, with the places of values and
+//! blocks resolved. `machine` runs the steps, by one `match`. What changes more than values is in `effects`.
 
 mod effects;
 mod machine;

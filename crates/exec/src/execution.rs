@@ -1,5 +1,5 @@
-//! The common part of the interpreter and native code: a state, which the control plane reads and changes,
-//! and an engine, which runs packets on this state.
+//! The common part of the interpreter, bytecode and native code: a state, which the control plane reads and
+//! changes, and an engine, which runs packets on this state.
 
 use crate::backend::{AsyncBackend, Backend, BuiltTable, OnDevice, ProgramControl, Statistics, TableDraft};
 use crate::errors::EntryError;

@@ -14,6 +14,9 @@ pub const MOST_REASONS: usize = 65_536;
 /// How many different lists of ports a program multicasts to at most: a verdict has 16 bits for them. `E0233`
 pub const MOST_PORT_SETS: usize = 65_536;
 
+/// How many loops that count their rounds a program has at most: a back end keeps a number for each. `E0233`
+pub const MOST_SLOTS: usize = 65_536;
+
 /// The largest cap of a loop in the IR.
 pub const LARGEST_CAP: u32 = 1 << 20;
 

@@ -17,7 +17,7 @@ pub use self::fault::{Fault, FaultPlace, VerifyError};
 pub use self::manifest::derive_manifest;
 
 use super::*;
-use crate::limits::{MOST_ARGUMENTS, MOST_HOLES, MOST_PORT_SETS, MOST_REASONS};
+use crate::limits::{MOST_ARGUMENTS, MOST_HOLES, MOST_PORT_SETS, MOST_REASONS, MOST_SLOTS};
 use std::collections::HashSet;
 
 /// Checks that a program is well formed, reads and writes captured bytes only, ends, and does no more than
@@ -72,6 +72,7 @@ fn check_declarations(program: &Program, errors: &mut Vec<VerifyError>) {
     let numbered = [
         ("reasons", program.reasons.len(), MOST_REASONS),
         ("sets of ports", program.port_sets.len(), MOST_PORT_SETS),
+        ("fuel slots", program.slots as usize, MOST_SLOTS),
     ];
     for (what, count, most) in numbered {
         if count > most {

@@ -1,6 +1,6 @@
 //! What verdicts number has a limit, and one more is refused at its place: no number is ever cut.
 
-use ir::limits::{MOST_PORT_SETS, MOST_REASONS};
+use ir::limits::{MOST_PORT_SETS, MOST_REASONS, MOST_SLOTS};
 use ir::steering::declare_worker_busy;
 use ir::verify::{Fault, verify};
 use ir::{Program, Reason};
@@ -102,6 +102,10 @@ fn the_verifier_admits_no_number_that_would_be_cut() {
         (0..=MOST_REASONS).map(|number| Reason { name: number.to_string(), help: String::new() }).collect();
     let faults = verify(&program).expect_err("one reason too many");
     assert!(faults.iter().any(|error| matches!(error.fault, Fault::TooMany("reasons", MOST_REASONS))));
+    program = sound.clone();
+    program.slots = MOST_SLOTS as u32 + 1;
+    let faults = verify(&program).expect_err("one slot too many");
+    assert!(faults.iter().any(|error| matches!(error.fault, Fault::TooMany("fuel slots", MOST_SLOTS))));
     program = sound;
     program.port_sets = vec![vec![1]; MOST_PORT_SETS + 1];
     let faults = verify(&program).expect_err("one set too many");

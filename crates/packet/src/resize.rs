@@ -74,7 +74,8 @@ impl<'m> Resizable<'m> {
         if let Some(fragmenting) = &mut self.fragmenting
             && fragmenting.at as usize >= at
         {
-            fragmenting.at += count as u32;
+            // A place beyond the packet stays beyond it.
+            fragmenting.at = fragmenting.at.saturating_add(count as u32);
         }
         self.memory.get_mut(before + at..before + at + count)
     }

@@ -62,7 +62,7 @@ pub(super) struct Code {
     pub(super) cases: Vec<(u128, u32)>,
     /// The parameters of the function.
     pub(super) params: Vec<Place>,
-    /// The values of the function, and behind them those that translation adds. Each is written by one step
-    /// alone, and before it is read, so constants stay from run to run.
+    /// The values of the function, and behind them those that translation adds. Each is written before it is
+    /// read, and a constant by no step, so constants stay from run to run.
     pub(super) values: Vec<u128>,
 }

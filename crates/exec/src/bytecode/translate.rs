@@ -7,6 +7,7 @@
 use super::step::{Code, Place, Step};
 use ir::{BlockId, Function, Instruction, Op, Target, Terminator, Value};
 use packet::verdict::Verdict;
+use std::collections::HashSet;
 
 /// The bytecode of a function of a verified program.
 pub(super) fn function(function: &Function) -> Code {
@@ -191,8 +192,14 @@ impl Translation<'_> {
         let mut moves: Vec<(Place, Place)> =
             params.iter().zip(&target.args).map(|(to, from)| (to.0, from.0)).collect();
         moves.retain(|(to, from)| to != from);
-        let overwritten = |index: usize| moves[..index].iter().any(|(to, _)| *to == moves[index].1);
-        let kept: Vec<usize> = (0..moves.len()).filter(|index| overwritten(*index)).collect();
+        let mut written = HashSet::new();
+        let mut overwritten = |index: &usize| {
+            let (to, from) = moves[*index];
+            let before = written.contains(&from);
+            written.insert(to);
+            before
+        };
+        let kept: Vec<usize> = (0..moves.len()).filter(&mut overwritten).collect();
         for index in kept {
             let place = self.code.values.len() as Place;
             self.code.values.push(0);

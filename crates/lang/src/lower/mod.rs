@@ -33,7 +33,7 @@ use crate::limits::LONGEST_PACKET;
 use build::{Builder, Exit, to};
 use env::{Env, Range, Variable};
 use follows::Follows;
-use ir::limits::{MOST_PORT_SETS, MOST_REASONS};
+use ir::limits::{MOST_PORT_SETS, MOST_REASONS, MOST_SLOTS};
 use ir::source::Sources;
 use ir::{BlockId, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -210,7 +210,13 @@ impl Lowering<'_> {
         self.report(fault.help("let several causes share a reason, and several places a list of ports"));
     }
 
+    /// The number of a loop that counts its rounds.
     pub(crate) fn new_slot(&mut self) -> u32 {
+        if self.program.slots as usize == MOST_SLOTS {
+            let told = format!("with this there are more than {MOST_SLOTS} loops that count their rounds");
+            let fault = Diagnostic::error("E0233", "the program is too large", self.scope.at, told);
+            self.report(fault.help("let several places share a loop, by a function or a stage"));
+        }
         self.program.slots += 1;
         self.program.slots - 1
     }
