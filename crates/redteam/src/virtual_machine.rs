@@ -15,17 +15,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Modules that its Linux needs for the link, in the order in which they are loaded.
-const MODULES: [&str; 8] = [
-    "virtio",
-    "virtio_ring",
-    "virtio_pci_modern_dev",
-    "virtio_pci_legacy_dev",
-    "virtio_pci",
-    "failover",
-    "net_failover",
-    "virtio_net",
-];
+/// Modules that its Linux needs for the link; what these need is found out.
+const MODULES: [&str; 2] = ["virtio_pci", "virtio_net"];
 /// Static, so that it needs nothing else of the machine around.
 const BUSYBOX: &str = "/bin/busybox";
 /// How long its start, or a command, may take: without KVM it is slow, and beside other work slower still.
@@ -58,15 +49,11 @@ impl GuestSystem {
         };
         let version = name.strip_prefix(PREFIX).unwrap_or_default();
         let tree = folder.join("lib/modules").join(version).join("kernel");
-        let find = |module: &str| {
-            let file = format!("{module}.ko");
-            ["net/core", "drivers/net", "drivers/virtio"]
-                .iter()
-                .map(|place| tree.join(place).join(&file))
-                .find(|path| path.exists())
-                .ok_or_else(|| missing(format!("{}: no {file}", tree.display())))
-        };
-        let modules = MODULES.into_iter().map(find).collect::<io::Result<_>>()?;
+        let mut modules = Vec::new();
+        for module in MODULES {
+            add_module(&tree, module, &mut modules)
+                .map_err(|error| missing(format!("{}: {module}: {error}", tree.display())))?;
+        }
         Ok(GuestSystem { kernel: boot.join(name), modules })
     }
 
@@ -87,29 +74,65 @@ impl GuestSystem {
             let name = module.file_name().unwrap_or_default().to_string_lossy();
             archive.file(&format!("lib/modules/{name}"), 0o644, &fs::read(module)?)?;
         }
-        archive.file("init", 0o755, first_program(addresses).as_bytes())?;
+        archive.file("init", 0o755, self.first_program(addresses).as_bytes())?;
         trailer(archive.file)?.flush()
+    }
+
+    /// What process 1 does: the link with these addresses, and then a command for each line.
+    fn first_program(&self, addresses: &str) -> String {
+        let names = self.modules.iter().filter_map(|module| module.file_name());
+        let modules: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+        let modules = modules.join(" ");
+        format!(
+            "#!/bin/busybox sh\n\
+             /bin/busybox --install -s /bin\n\
+             export PATH=/bin\n\
+             mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev\n\
+             exec < /dev/ttyS0 > /dev/ttyS0 2>&1; stty -echo -onlcr\n\
+             for module in {modules}; do insmod /lib/modules/$module; done\n\
+             ip link set lo up\n\
+             for address in {addresses}; do ip address add $address dev eth0; done\n\
+             ip link set eth0 mtu 9000 up\n\
+             for trial in $(seq 300); do grep -q 1 /sys/class/net/eth0/carrier && break; sleep 0.1; done\n\
+             grep -q 1 /sys/class/net/eth0/carrier; began=$?; echo; echo ended 0 $began\n\
+             while read -r number line; do sh -c \"$line\" < /dev/null; echo ended $number $?; done\n\
+             poweroff -f\n"
+        )
     }
 }
 
-/// What process 1 does: the link with these addresses, and then a command for each line.
-fn first_program(addresses: &str) -> String {
-    let modules = MODULES.join(" ");
-    format!(
-        "#!/bin/busybox sh\n\
-         /bin/busybox --install -s /bin\n\
-         export PATH=/bin\n\
-         mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev\n\
-         exec < /dev/ttyS0 > /dev/ttyS0 2>&1; stty -echo -onlcr\n\
-         for module in {modules}; do insmod /lib/modules/$module.ko; done\n\
-         ip link set lo up\n\
-         for address in {addresses}; do ip address add $address dev eth0; done\n\
-         ip link set eth0 mtu 9000 up\n\
-         until grep -q 1 /sys/class/net/eth0/carrier; do sleep 0.1; done\n\
-         echo; echo ended 0 0\n\
-         while read -r number line; do sh -c \"$line\" < /dev/null; echo ended $number $?; done\n\
-         poweroff -f\n"
-    )
+/// Adds a module behind those that it needs (modinfo(8): `depends`).
+fn add_module(tree: &Path, name: &str, modules: &mut Vec<PathBuf>) -> io::Result<()> {
+    let file = format!("{name}.ko");
+    let path = below(tree, &file)?.ok_or(io::ErrorKind::NotFound)?;
+    if modules.contains(&path) {
+        return Ok(());
+    }
+    let bytes = fs::read(&path)?;
+    const NEEDS: &[u8] = b"\0depends=";
+    let needs = bytes.windows(NEEDS.len()).position(|window| window == NEEDS);
+    let needs = needs.and_then(|at| bytes[at + NEEDS.len()..].split(|byte| *byte == 0).next());
+    let needs = String::from_utf8_lossy(needs.unwrap_or_default()).into_owned();
+    for needed in needs.split(',').filter(|needed| !needed.is_empty()) {
+        add_module(tree, needed, modules)?;
+    }
+    modules.push(path);
+    Ok(())
+}
+
+/// The file of this name below a folder.
+fn below(folder: &Path, name: &str) -> io::Result<Option<PathBuf>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let found = match path.is_dir() {
+            true => below(&path, name)?,
+            false => Some(path).filter(|path| path.file_name().is_some_and(|file| file == name)),
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }
 
 /// The libraries that a program is linked with, as ldd(1) tells.
