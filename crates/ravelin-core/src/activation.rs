@@ -91,7 +91,7 @@ pub(crate) struct Running {
 }
 
 impl Activation {
-    /// For workers that run [`boot`](crate::boot).
+    /// For workers that run [`boot`].
     pub(crate) fn new(remote: Remote, loading: Loading) -> Activation {
         let boot = boot::program();
         let active = Active { hash: text_hash(boot::TEXT), number: 1, name: boot.name };
@@ -131,7 +131,7 @@ impl Activation {
         Ok(running.active.clone())
     }
 
-    /// Has a program take over from [`boot`](crate::boot) in workers that stand still, before they take a
+    /// Has a program take over from [`boot`] in workers that stand still, before they take a
     /// packet.
     ///
     /// # Errors
