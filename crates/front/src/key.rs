@@ -1,6 +1,7 @@
 //! Keys by which both ends of a connection are known. They are keys of Ed25519 as those that sign policies
 //! are, and of another kind: the text of one begins with a word, so that neither is taken for the other.
 
+use bundle::{bytes_of_digits, hex};
 use rustls::crypto::ring::sign::any_eddsa_type;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
@@ -43,7 +44,7 @@ pub struct IdentityKey {
 
 impl fmt::Debug for IdentityKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "IdentityKey({})", hexadecimal(&self.public))
+        write!(formatter, "IdentityKey({})", hex(&self.public))
     }
 }
 
@@ -66,13 +67,13 @@ impl IdentityKey {
     /// It is none, or one of another kind.
     pub fn from_text(text: &str) -> Result<IdentityKey, KeyError> {
         let digits = text.strip_prefix(KIND).ok_or(KeyError::Kind)?;
-        IdentityKey::new(bytes(digits).ok_or(KeyError::Kind)?)
+        IdentityKey::new(bytes_of_digits(digits).ok_or(KeyError::Kind)?)
     }
 
     /// Its text, which has to be kept secret.
     #[must_use]
     pub fn to_text(&self) -> String {
-        format!("{KIND}{}", hexadecimal(&self.seed))
+        format!("{KIND}{}", hex(&self.seed))
     }
 
     /// The public key, by which others know it.
@@ -98,24 +99,7 @@ pub(crate) fn in_tls(key: &[u8; 32]) -> Vec<u8> {
 /// # Errors
 /// These are no digits, or not as many.
 pub(crate) fn public_of_digits(digits: &str) -> Result<[u8; 32], KeyError> {
-    bytes(digits).ok_or_else(|| KeyError::Public(digits.to_owned()))
-}
-
-/// 32 bytes of 64 hexadecimal digits.
-fn bytes(digits: &str) -> Option<[u8; 32]> {
-    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
-/// The digits of bytes.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes_of_digits(digits).ok_or_else(|| KeyError::Public(digits.to_owned()))
 }
 
 #[cfg(test)]
@@ -128,7 +112,7 @@ mod tests {
         let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
         let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
         let key = IdentityKey::from_text(&format!("{KIND}{seed}")).expect("it is one");
-        assert_eq!(hexadecimal(&key.public_key()), public);
+        assert_eq!(hex(&key.public_key()), public);
         assert_eq!(public_of_digits(public), Ok(key.public_key()));
         assert_eq!(key.to_text(), format!("{KIND}{seed}"));
         assert!(!format!("{key:?}").contains(seed));

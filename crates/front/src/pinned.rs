@@ -1,7 +1,8 @@
 //! The clients that a front knows, by their keys.
 
-use crate::key::{KeyError, hexadecimal, public_of_digits};
+use crate::key::{KeyError, public_of_digits};
 use crate::role::{ClientRole, UnknownRole};
+use bundle::hex;
 use std::fmt;
 use std::str::FromStr;
 
@@ -42,7 +43,7 @@ impl PinnedClient {
 
 impl fmt::Display for PinnedClient {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}={}={}", self.name, self.role, hexadecimal(&self.key))
+        write!(formatter, "{}={}={}", self.name, self.role, hex(&self.key))
     }
 }
 

@@ -1,12 +1,11 @@
 //! What a client may ask: four roles, each with all rights of the one before it.
 
+use crate::limits::SHORT_QUESTION;
 use messages::control::ControlQuestion;
 use messages::limits::LONGEST_BUNDLE_MESSAGE;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-use crate::limits::SHORT_QUESTION;
 
 /// The role of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -59,21 +59,28 @@ pub struct Front {
     clients: Arc<PinnedClients>,
     /// What clients wait with, in order: `control` is asked one at a time, and what a client has left behind
     /// is not asked.
-    waiting: VecDeque<(Number, ControlQuestion)>,
-    /// `control` was asked, and has not answered; with whether the question was a long one.
-    in_flight: Option<(Number, bool)>,
-    questions: Sender<(Number, ControlQuestion)>,
-    answers: Receiver<(Number, Option<CoreAnswer>)>,
+    waiting: VecDeque<(Asked, ControlQuestion)>,
+    /// What `control` was asked, and has not answered.
+    in_flight: Option<Asked>,
+    questions: Sender<ControlQuestion>,
+    answers: Receiver<Option<CoreAnswer>>,
     /// Is rung at each answer.
     bell: UnixStream,
     connections: BTreeMap<Number, Connection>,
-    /// What changes wait for their answer, in words.
-    asked: BTreeMap<Number, String>,
     last: Number,
     /// From when on connections are taken.
     takes_from: Instant,
     refused: Refused,
     say: fn(&str),
+}
+
+/// A question that has no answer yet.
+struct Asked {
+    /// Whose it is.
+    by: Number,
+    is_long: bool,
+    /// What it changes, and who asked for that, in words.
+    change: Option<String>,
 }
 
 /// The connections that were refused, of which not each is told.
@@ -124,7 +131,6 @@ impl Front {
             answers,
             bell,
             connections: BTreeMap::new(),
-            asked: BTreeMap::new(),
             last: 0,
             takes_from: Instant::now(),
             refused: Refused { untold: 0, told: None },
@@ -166,7 +172,7 @@ impl Front {
         let told: Vec<PollFlags> = polled.iter().map(PollFd::revents).collect();
         drop(polled);
         let is_ready = |place: usize| !told[place].is_empty();
-        if is_ready(0) || (is_ready(1) && !self.take_answers()) {
+        if is_ready(0) || (is_ready(1) && !self.take_answer()) {
             return Ok(false);
         }
         for (number, told) in numbers.into_iter().zip(&told[3..]).filter(|(_, told)| !told.is_empty()) {
@@ -249,7 +255,9 @@ impl Front {
             self.connections.iter().filter(|(other, one)| **other != number && one.is_long).count();
         // Its client may be gone, and its bytes are there.
         long += usize::from(
-            self.in_flight.is_some_and(|(asked, is_long)| is_long && !self.connections.contains_key(&asked)),
+            self.in_flight
+                .as_ref()
+                .is_some_and(|asked| asked.is_long && !self.connections.contains_key(&asked.by)),
         );
         let Some(connection) = self.connections.get_mut(&number) else { return };
         if connection.is_long && !was_long && long >= LONG_QUESTIONS {
@@ -258,10 +266,8 @@ impl Front {
             return;
         }
         if let Some(question) = step.question {
-            if let Some(what) = change(&question) {
-                self.asked.insert(number, format!("{}: {what}", whose(&client, peer)));
-            }
-            self.waiting.push_back((number, question));
+            let change = change(&question).map(|what| format!("{}: {what}", whose(&client, peer)));
+            self.waiting.push_back((Asked { by: number, is_long: connection.is_long, change }, question));
             self.ask_next();
         }
     }
@@ -271,28 +277,27 @@ impl Front {
         if self.in_flight.is_some() {
             return;
         }
-        let Some((number, question)) = self.waiting.pop_front() else { return };
-        self.in_flight = Some((number, matches!(question, ControlQuestion::Install { .. })));
+        let Some((asked, question)) = self.waiting.pop_front() else { return };
+        self.in_flight = Some(asked);
         // If nobody takes it, the end of `control` is seen soon.
-        let _ = self.questions.send((number, question));
+        let _ = self.questions.send(question);
     }
 
-    /// Hands answers to those who asked. Returns whether `control` is there.
-    fn take_answers(&mut self) -> bool {
+    /// Hands an answer to whoever asked. Returns whether `control` is there.
+    fn take_answer(&mut self) -> bool {
         let mut rung = [0; 64];
         while matches!(self.bell.read(&mut rung), Ok(1..)) {}
-        while let Ok((number, answer)) = self.answers.try_recv() {
-            let Some(answer) = answer else { return false };
-            self.in_flight = None;
-            self.ask_next();
-            if let Some(asked) = self.asked.remove(&number) {
-                (self.say)(&format!("{asked}: {}", became(&answer)));
-            }
-            // Whoever asked may be gone.
-            let Some(connection) = self.connections.get_mut(&number) else { continue };
-            if let Err(over) = connection.answer(&answer) {
-                self.over(number, &over);
-            }
+        let Ok(answer) = self.answers.try_recv() else { return true };
+        let (Some(answer), Some(asked)) = (answer, self.in_flight.take()) else { return false };
+        self.ask_next();
+        if let Some(change) = asked.change {
+            (self.say)(&format!("{change}: {}", became(&answer)));
+        }
+        // Whoever asked may be gone.
+        if let Some(connection) = self.connections.get_mut(&asked.by)
+            && let Err(over) = connection.answer(&answer)
+        {
+            self.over(asked.by, &over);
         }
         true
     }
@@ -311,10 +316,7 @@ impl Front {
     /// Closes a connection. Of those whose clients have shown no key, not each is told.
     fn close(&mut self, number: Number, why: &str) {
         let Some(connection) = self.connections.remove(&number) else { return };
-        if self.waiting.iter().any(|(waiting, _)| *waiting == number) {
-            self.waiting.retain(|(waiting, _)| *waiting != number);
-            self.asked.remove(&number);
-        }
+        self.waiting.retain(|(asked, _)| asked.by != number);
         if connection.client.is_none()
             && let Some(more) = self.refused.one_more(Instant::now())
         {
@@ -368,15 +370,15 @@ fn became(answer: &CoreAnswer) -> String {
 /// it says so and waits.
 fn ask(
     mut control: Channel,
-    questions: &Receiver<(Number, ControlQuestion)>,
-    answers: &Sender<(Number, Option<CoreAnswer>)>,
+    questions: &Receiver<ControlQuestion>,
+    answers: &Sender<Option<CoreAnswer>>,
     bell: &UnixStream,
 ) {
-    for (number, question) in questions {
+    for question in questions {
         let asked = control.send(&question, &[]).ok();
         let answer = asked.and_then(|()| control.receive_alone(LONGEST_MESSAGE).ok().flatten());
         let is_there = answer.is_some();
-        let told = answers.send((number, answer)).is_ok();
+        let told = answers.send(answer).is_ok();
         // Where it is full, it has been rung.
         let _ = (&mut &*bell).write(&[1]);
         if !is_there || !told {

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::asking::{AskError, Session};
-use crate::key::hexadecimal;
 use crate::limits::{CONNECTIONS, HANDSHAKE_WITHIN, OF_KEY, SHORT_QUESTION, SILENCE, UNKNOWN_OF_NETWORK};
 use crate::role::ClientRole;
 use crate::welcome::Welcome;
+use bundle::hex;
 use messages::frame;
 use messages::limits::LONGEST_BUNDLE_MESSAGE;
 use rustls::pki_types::ServerName;
@@ -26,7 +26,7 @@ fn key(number: u8) -> IdentityKey {
 }
 
 fn digits(number: u8) -> String {
-    hexadecimal(&key(number).public_key())
+    hex(&key(number).public_key())
 }
 
 fn begin() -> FrontBegin {
