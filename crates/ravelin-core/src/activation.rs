@@ -66,14 +66,7 @@ pub(crate) struct Prepared {
     pub(crate) generations: Vec<Generation>,
     pub(crate) active: Active,
     /// The text of its IR.
-    text: String,
-}
-
-impl Prepared {
-    /// The text of its IR.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
+    pub(crate) text: String,
 }
 
 /// What is needed to have programs take over.

@@ -149,6 +149,14 @@ mod tests {
         fn losses(&mut self) -> ReceiveLosses {
             ReceiveLosses::default()
         }
+
+        fn place(&mut self) -> u32 {
+            7
+        }
+
+        fn begin_at(&mut self, place: u32) -> bool {
+            place == 7
+        }
     }
 
     #[test]
@@ -177,5 +185,8 @@ mod tests {
         assert!(batch.virtio(0).is_none());
         let counts: Vec<_> = refused.by_name().into_iter().collect();
         assert_eq!(counts, [("arp_sender".to_owned(), 1), ("unfinished".to_owned(), 1)]);
+        // Another core goes on where this one has ended, also behind a guard.
+        assert_eq!(guarded.place(), 7);
+        assert!(guarded.begin_at(7) && !guarded.begin_at(0));
     }
 }

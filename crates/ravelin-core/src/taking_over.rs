@@ -149,7 +149,7 @@ pub(crate) fn choose(
     };
     if let (true, Some(before)) = (is_judged, &before) {
         let kept = loader.prepared.borrow();
-        let judged = kept.as_ref().map_or(boot::TEXT, Prepared::text);
+        let judged = kept.as_ref().map_or(boot::TEXT, |prepared| &prepared.text);
         if before.text != judged {
             let why = "another policy runs there than was kept when this core began; try once more";
             return Err(CoreError::NotHandedOver(why.to_owned()));

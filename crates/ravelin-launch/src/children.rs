@@ -194,11 +194,9 @@ impl Core {
 
     /// Gives it its ports: it runs from then on.
     fn hand_ports_over(&mut self, settings: &Settings) -> Result<(), LaunchError> {
-        let lanes = self.lanes.iter().zip(&settings.ports);
-        for ((described, descriptors), wanted) in
-            lanes.filter_map(|(lane, wanted)| lane.as_ref().zip(Some(wanted)))
-        {
-            let message = LaunchMessage::Port(supplied(described.clone(), wanted.vnic.as_ref()));
+        for (lane, wanted) in self.lanes.iter().zip(&settings.ports) {
+            let Some((described, descriptors)) = lane else { continue };
+            let message = LaunchMessage::Port(supplied(described, wanted.vnic.as_ref()));
             self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         }
         self.channel.send(&LaunchMessage::Start, &[])?;
@@ -325,7 +323,7 @@ impl Core {
     /// They cannot be opened, or the core is gone.
     pub(crate) fn renew(&mut self, number: u16, port: &Port<'_>, workers: u16) -> Result<(), LaunchError> {
         let (described, descriptors) = port.lanes(workers)?;
-        let message = LaunchMessage::Renewed { number, port: supplied(described.clone(), port.vnic()) };
+        let message = LaunchMessage::Renewed { number, port: supplied(&described, port.vnic()) };
         self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         if let Some(lane) = self.lanes.get_mut(usize::from(number).wrapping_sub(1)) {
             *lane = Some((described, descriptors));
@@ -415,7 +413,7 @@ fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
 }
 
 /// The port as a message describes it.
-fn supplied(port: HandedOver, vnic: Option<&VnicWishes>) -> SuppliedPort {
+fn supplied(port: &HandedOver, vnic: Option<&VnicWishes>) -> SuppliedPort {
     SuppliedPort {
         way: match port.kind {
             PortKind::Tap => PortWay::Tap,
@@ -427,9 +425,9 @@ fn supplied(port: HandedOver, vnic: Option<&VnicWishes>) -> SuppliedPort {
             Offloads::Whole => Unfinished::Whole,
             Offloads::Off => Unfinished::Off,
         },
-        interface: port.interface,
+        interface: port.interface.clone(),
         promiscuous: port.promiscuous,
-        mode: port.mode,
+        mode: port.mode.clone(),
     }
 }
 
