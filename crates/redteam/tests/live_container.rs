@@ -173,6 +173,11 @@ fn a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it() {
     assert!(delete.expect("it runs").success());
     laboratory.hears("services is there again").expect("another device");
     assert!((0..20).any(|_| is_reached(&laboratory)));
+    // Another core has it, too.
+    let launch = rustix::process::Pid::from_raw(laboratory.launch() as i32).expect("a process");
+    rustix::process::kill_process(launch, rustix::process::Signal::USR2).expect("it runs");
+    laboratory.hears("another core runs").expect("it takes over");
+    assert!((0..20).any(|_| is_reached(&laboratory)));
     // Another link in its place does not keep it away.
     let instead = "ip link delete services && ip link add services type bridge";
     let instead = laboratory.contain(&["sh", "-c", instead]).status();

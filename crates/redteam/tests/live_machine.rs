@@ -63,13 +63,20 @@ fn no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers() {
 fn a_virtual_machine_that_breaks_down_disturbs_nobody_and_another_one_takes_its_place() {
     let test = "a_virtual_machine_that_breaks_down_disturbs_nobody_and_another_one_takes_its_place";
     let Some((mut laboratory, guest)) = laboratory(test) else { return };
-    let core = laboratory.core().expect("it runs");
     let machine = laboratory.machine().expect("it runs");
     let again = "rmmod virtio_net && insmod /lib/modules/virtio_net.ko && ip link set eth0 up && \
                  ip address add 10.1.1.99/24 dev eth0";
     let ended = machine.run(again, || Ok(())).expect("it runs");
     assert_eq!(ended.status, 0, "{ended:?}");
     assert!(reaches(&laboratory.lan, "10.1.1.99"), "by the link that was reset");
+    let launch = rustix::process::Pid::from_raw(laboratory.launch() as i32).expect("a process");
+    for _ in 0..3 {
+        rustix::process::kill_process(launch, rustix::process::Signal::USR2).expect("it runs");
+        laboratory.hears("another core runs").expect("it takes over");
+        assert!(reaches(&laboratory.lan, "10.1.1.99"), "the router, by another core");
+        assert!(reaches(&laboratory.lan, "10.1.1.2"), "hosts, by another core");
+    }
+    let core = laboratory.core().expect("it runs");
     let machine = laboratory.machine().expect("it runs");
     machine.begin("echo c > /proc/sysrq-trigger").expect("it is told");
     machine.end().expect("its monitor ends");
