@@ -13,14 +13,15 @@ use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
 #[cfg(feature = "reference")]
 use crate::inspect::{Draft, Measurable, Measured};
-use crate::outputs::{self, Output, Outputs};
+use crate::one_by_one::{OneByOne, Packet};
+use crate::outputs::Outputs;
 use crate::reports::BackendKind;
 #[cfg(feature = "reference")]
 use crate::stages::StageClock;
 use crate::state::table_set::Fast;
 use crate::state::{ProgramState, RunHandler};
 use ir::{Program, Template};
-use machine::{Packet, Run};
+use machine::Run;
 use packet::batch::Batch;
 use packet::verdict::Verdict;
 use step::Code;
@@ -90,22 +91,7 @@ impl Engine<Fast> for BytecodeEngine {
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) {
-        for i in 0..batch.len {
-            let time = batch.time[i].max(state.now);
-            if time >= state.next_wake {
-                state.handle_due(time, self, outputs);
-            }
-            state.now = time;
-            state.cause = i as u32;
-            let (first, bytes) = outputs::received(memory, batch, i);
-            let mut packet = Packet { bytes, in_port: batch.port[i] };
-            batch.verdict[i] = self.call(state, 0, &[], &mut packet, outputs);
-            outputs.finish_packet(batch, i, first, &packet.bytes);
-            if state.has_queued() {
-                state.handle_queued(self, outputs);
-            }
-        }
-        state.cause = Output::BETWEEN;
+        self.run_all(state, memory, batch, outputs);
     }
 }
 
@@ -128,6 +114,17 @@ impl Measurable<Fast> for BytecodeEngine {
     }
 
     fn adopt(&mut self, _: Measured) {}
+}
+
+impl OneByOne<Fast> for BytecodeEngine {
+    fn run_packet(
+        &mut self,
+        state: &mut ProgramState<Fast>,
+        packet: &mut Packet<'_>,
+        outputs: &mut Outputs,
+    ) -> Verdict {
+        self.call(state, 0, &[], packet, outputs)
+    }
 }
 
 impl RunHandler<Fast> for BytecodeEngine {

@@ -67,7 +67,7 @@ pub enum LoadError {
     },
     /// The stack frame of a compiled function is larger than allowed.
     #[error(
-        "function `{function}` needs {bytes} bytes of stack as machine code and at most {} are possible: compute values where they are needed, so that fewer wait at once, or use the interpreter",
+        "function `{function}` needs {bytes} bytes of stack as machine code and at most {} are possible: compute values where they are needed, so that fewer wait at once, or use bytecode",
         ir::limits::LARGEST_FRAME
     )]
     Frame {
@@ -77,10 +77,10 @@ pub enum LoadError {
         bytes: u32,
     },
     /// Cranelift cannot generate code for this machine.
-    #[error("native code cannot be made on this machine: {0}; use the interpreter")]
+    #[error("native code cannot be made on this machine: {0}; use bytecode")]
     Machine(String),
     /// The code generator failed: a defect of Ravelin, not of the user's program.
-    #[error("function `{function}` could not be compiled: {cause}; use the interpreter and report this")]
+    #[error("function `{function}` could not be compiled: {cause}; use bytecode and report this")]
     Compile {
         /// The function.
         function: String,

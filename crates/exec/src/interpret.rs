@@ -10,7 +10,8 @@ use crate::arithmetic::{binary, compare, largest};
 use crate::errors::LoadError;
 use crate::execution::{Engine, Execution};
 use crate::inspect::{Draft, Measurable, Measured};
-use crate::outputs::{self, Cause, Output, Outputs, appended};
+use crate::one_by_one::{OneByOne, Packet};
+use crate::outputs::{self, Cause, Outputs, appended};
 use crate::pack::{Packing, WIDEST_KEY};
 use crate::reports::BackendKind;
 use crate::stages::StageClock;
@@ -22,7 +23,6 @@ use ir::{
 };
 use packet::batch::Batch;
 use packet::fragment::Fragmenting;
-use packet::resize::Resizable;
 use packet::verdict::Verdict;
 use std::borrow::Borrow;
 use tables::exact::{Exact, Learned};
@@ -61,24 +61,7 @@ impl<F: TableFamily, O: Observer + Send, P: Borrow<Program> + Send> Engine<F> fo
         batch: &mut Batch,
         outputs: &mut Outputs,
     ) {
-        for i in 0..batch.len {
-            let time = batch.time[i].max(state.now);
-            if time >= state.next_wake {
-                state.handle_due(time, self, outputs);
-            }
-            state.now = time;
-            state.cause = i as u32;
-            self.observer.packet(i, time);
-            let (first, bytes) = outputs::received(memory, batch, i);
-            let mut packet = Packet { bytes, in_port: batch.port[i] };
-            batch.verdict[i] = self.call(state, 0, &[], Some(&mut packet), outputs);
-            outputs.finish_packet(batch, i, first, &packet.bytes);
-            if state.has_queued() {
-                state.handle_queued(self, outputs);
-            }
-            self.observer.packet_end(i);
-        }
-        state.cause = Output::BETWEEN;
+        self.run_all(state, memory, batch, outputs);
     }
 }
 
@@ -121,10 +104,23 @@ pub struct AbstractMachine<O, P = Program> {
     values: Vec<u128>,
 }
 
-/// The packet a function runs on.
-struct Packet<'a> {
-    bytes: Resizable<'a>,
-    in_port: u16,
+impl<F: TableFamily, O: Observer, P: Borrow<Program>> OneByOne<F> for AbstractMachine<O, P> {
+    fn run_packet(
+        &mut self,
+        state: &mut ProgramState<F>,
+        packet: &mut Packet<'_>,
+        outputs: &mut Outputs,
+    ) -> Verdict {
+        self.call(state, 0, &[], Some(packet), outputs)
+    }
+
+    fn begins(&mut self, index: usize, time: u64) {
+        self.observer.packet(index, time);
+    }
+
+    fn ends(&mut self, index: usize) {
+        self.observer.packet_end(index);
+    }
 }
 
 impl<F: TableFamily, O: Observer, P: Borrow<Program>> RunHandler<F> for AbstractMachine<O, P> {

@@ -25,6 +25,7 @@ pub mod kernel;
 mod load;
 #[cfg(feature = "native")]
 pub mod native;
+mod one_by_one;
 mod open_checksums;
 pub mod outputs;
 pub mod pack;

@@ -1,6 +1,6 @@
 //! What a program remembers besides tables and counters: meters, registers, pools and groups.
 
-use super::table::{Column, Match};
+use super::table::{Column, Match, prefix_mask};
 
 /// A meter: each of its cells says of every packet whether it keeps to a rate (RFC 2697, RFC 2698).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,4 +133,18 @@ pub enum KeyPart {
     Exact(super::Value),
     /// The first bits of this number; bits behind them are cleared.
     Prefix(super::Value, u8),
+}
+
+impl KeyPart {
+    /// The match that it is in this column, with these values of the program.
+    pub fn filled(&self, column: &Column, value: impl FnOnce(super::Value) -> u128) -> Match {
+        match self {
+            KeyPart::Fixed(fixed) => fixed.clone(),
+            KeyPart::Exact(number) => Match::Exact(value(*number)),
+            KeyPart::Prefix(number, length) => {
+                let value = value(*number) & prefix_mask(column.width, *length);
+                Match::Prefix { value, length: *length }
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::outputs::{self, Cause, appended};
 use crate::pack::{MAX_WORDS, Packing, WIDEST_KEY};
 use crate::state::rows::RowHit;
 use crate::state::table_set::TablePlace;
-use ir::{Answer, Entry, Instruction, KeyPart, Match, Op, Value, checksum, prefix_mask};
+use ir::{Answer, Entry, Instruction, KeyPart, Match, Op, Value, checksum};
 use packet::fragment::Fragmenting;
 use tables::exact::{Exact, Learned};
 
@@ -278,15 +278,8 @@ impl Run<'_, '_> {
     /// The key that these parts make.
     fn made_key(&self, table: u32, parts: &[KeyPart]) -> Vec<Match> {
         let columns = &self.state.tables.declared[table as usize].keys;
-        let part = |(part, column): (&KeyPart, &ir::Column)| match part {
-            KeyPart::Fixed(fixed) => fixed.clone(),
-            KeyPart::Exact(value) => Match::Exact(self.number(*value)),
-            KeyPart::Prefix(value, length) => {
-                let value = self.number(*value) & prefix_mask(column.width, *length);
-                Match::Prefix { value, length: *length }
-            }
-        };
-        parts.iter().zip(columns).map(part).collect()
+        let filled = |(part, column): (&KeyPart, _)| part.filled(column, |value| self.number(value));
+        parts.iter().zip(columns).map(filled).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::step::{Place, Step};
 use crate::arithmetic::{binary, compare, largest};
+use crate::one_by_one::Packet;
 use crate::outputs::Outputs;
 use crate::state::ProgramState;
 use crate::state::table_set::Fast;
@@ -9,14 +10,8 @@ use ir::{BinaryOp, Instruction, NO_SUCH_PORT, Template};
 use packet::resize::Resizable;
 use packet::verdict::Verdict;
 
-/// The packet that a function runs on; a handler's has no bytes.
-pub(super) struct Packet<'m> {
-    pub(super) bytes: Resizable<'m>,
-    pub(super) in_port: u16,
-}
-
 impl Packet<'_> {
-    /// That of a handler.
+    /// That of a handler: it has no bytes.
     pub(super) fn none() -> Packet<'static> {
         Packet { bytes: Resizable::new(&mut [], 0, 0), in_port: 0 }
     }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::state::rows::RowHit;
-use ir::{Answer, KeyPart, TableKind, prefix_mask};
+use ir::{Answer, KeyPart, TableKind};
 
 impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     /// The value columns of the entry that a key finds, or of the default entry.
@@ -88,15 +88,8 @@ impl<O: Observer, F: TableFamily> Run<'_, '_, O, F> {
     /// The key that these parts make.
     fn made_key(&self, table: u32, parts: &[KeyPart]) -> Vec<Match> {
         let columns = &self.program.tables[table as usize].keys;
-        let part = |(part, column): (&KeyPart, &ir::Column)| match part {
-            KeyPart::Fixed(fixed) => fixed.clone(),
-            KeyPart::Exact(value) => Match::Exact(self.value(*value)),
-            KeyPart::Prefix(value, length) => {
-                let value = self.value(*value) & prefix_mask(column.width, *length);
-                Match::Prefix { value, length: *length }
-            }
-        };
-        parts.iter().zip(columns).map(part).collect()
+        let filled = |(part, column): (&KeyPart, _)| part.filled(column, |value| self.value(value));
+        parts.iter().zip(columns).map(filled).collect()
     }
 
     /// The index of a cell; 0 if the instruction names none.

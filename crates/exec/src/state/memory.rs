@@ -1,4 +1,4 @@
-//! Meters, registers, pools and groups of a program, as the interpreter and compiled code use them.
+//! Meters, registers, pools and groups of a program, as every back end of the processor uses them.
 
 use crate::errors::{EntryError, LoadError};
 use crate::pack::{MAX_WORDS, Packing};

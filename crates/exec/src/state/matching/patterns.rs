@@ -8,7 +8,7 @@ use ir::{Answer, Entry, Match};
 use tables::patterns::SearchPattern;
 use tables::sizes;
 
-/// A search for patterns that the interpreter or compiled code runs.
+/// A search for patterns, of one of the families of tables.
 pub trait PatternSearch: Sized {
     /// Builds it.
     fn build(patterns: &[SearchPattern]) -> Result<Self, tables::patterns::PatternsBuildError>;
