@@ -1,4 +1,4 @@
-//! Both back ends mean the same: every operation at every width, packet bytes, tables, outputs, and random
+//! All back ends mean the same: every operation at every width, packet bytes, tables, outputs, and random
 //! programs.
 
 mod program;

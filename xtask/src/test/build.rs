@@ -52,6 +52,24 @@ pub(super) fn core(context: &Context) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Judges bytecode, and tables, in the forms that a confined core has: with the features of the workspace,
+/// tests have others.
+pub(super) fn core_tables(context: &Context) -> anyhow::Result<Outcome> {
+    for (package, features, tests) in [
+        ("exec", "reference", &["agree", "batched_lookup", "contract"][..]),
+        ("tables", "reference,generate", &["patterns", "prefixes"]),
+    ] {
+        let words = ["test", "--locked", "--quiet", "--package", package];
+        let mut test = cargo(context, &words);
+        test.args(["--no-default-features", "--features", features]);
+        tests.iter().for_each(|name| {
+            test.args(["--test", name]);
+        });
+        execute(&mut test)?;
+    }
+    Ok(Outcome::Passed)
+}
+
 /// Compiles without linking, so that neither a C++ compiler nor a nightly toolchain is needed.
 pub(super) fn fuzz_targets(context: &Context) -> anyhow::Result<Outcome> {
     let target = context.target.join("fuzz");

@@ -64,6 +64,11 @@ const STEPS: &[Step] = &[
         what: "cargo build --release of ravelin and of the searches",
         run: build::release,
     },
+    Step {
+        name: "core-tables",
+        what: "bytecode and tables in the forms of the core mean what the judge says",
+        run: build::core_tables,
+    },
     Step { name: "core", what: "the core alone holds nothing that it does without", run: build::core },
     Step {
         name: "programs",
