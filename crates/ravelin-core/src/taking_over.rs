@@ -15,7 +15,7 @@ use ir::replace::Replacement;
 use messages::Channel;
 use messages::compile::CompileMessage;
 use messages::launch::{Because, Kept};
-use messages::limits::LONGEST_BUNDLE_MESSAGE;
+use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_STATE_MESSAGE};
 use messages::takeover::{TakeoverAnswer, TakeoverQuestion};
 use ports::live::clock::{Clock, MachineClock};
 use std::cell::RefCell;
@@ -50,7 +50,7 @@ impl Before {
     /// It does not hand over.
     pub(crate) fn ask(mut channel: Channel) -> Result<Before, CoreError> {
         channel.send(&TakeoverQuestion::Begin, &[])?;
-        match next(&mut channel)? {
+        match next(&mut channel, LONGEST_BUNDLE_MESSAGE)? {
             TakeoverAnswer::Program { text, number } => Ok(Before { channel, text, number }),
             TakeoverAnswer::Refused(why) => Err(CoreError::NotHandedOver(why)),
             _ => Err(CoreError::Order("a core begins otherwise to hand over")),
@@ -68,7 +68,7 @@ impl Before {
         self.channel.send(&TakeoverQuestion::Rest, &[])?;
         let (mut state, clock) = (0, MachineClock);
         let places = loop {
-            match next(&mut self.channel)? {
+            match next(&mut self.channel, LONGEST_STATE_MESSAGE)? {
                 TakeoverAnswer::Places(places) => break places,
                 TakeoverAnswer::Refused(why) => return Err(CoreError::NotHandedOver(why)),
                 part => {
@@ -87,7 +87,7 @@ impl Before {
             return Err(CoreError::Order("another core has other ports"));
         }
         self.channel.send(&TakeoverQuestion::Ready, &[])?;
-        match next(&mut self.channel)? {
+        match next(&mut self.channel, LONGEST_STATE_MESSAGE)? {
             TakeoverAnswer::Yours => Ok(Taken { state, asked }),
             _ => Err(CoreError::Order("a core does not hand over at last")),
         }
@@ -201,7 +201,11 @@ impl Runs for Judged {
     }
 }
 
-fn next(channel: &mut Channel) -> Result<TakeoverAnswer, CoreError> {
+/// The next answer, of so many bytes at most.
+fn next(channel: &mut Channel, most: usize) -> Result<TakeoverAnswer, CoreError> {
     let ended = || CoreError::NotHandedOver("it has ended".to_owned());
-    channel.receive_alone(LONGEST_BUNDLE_MESSAGE)?.ok_or_else(ended)
+    channel.receive_alone(most)?.ok_or_else(ended)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use confinement::{Role, SeparateStart, separate};
 use guard::OwnAddresses;
 use messages::Channel;
 use messages::front::{ControlSupply, FrontBegin};
-use messages::launch::{Begin, CoreReport, LaunchMessage, PortWay, SuppliedPort, Unfinished};
+use messages::launch::{Begin, CoreReport, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE, READY_WITHIN};
 use ports::live::{HandedOver, Offloads, PortKind, VnicWishes, WantedPort, secret_file};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -22,8 +22,8 @@ use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -33,9 +33,6 @@ const STANDARD_OUTPUT: RawFd = 1;
 
 /// How long the next thing that is to be kept waits.
 const BETWEEN_KEEPING: Duration = Duration::from_secs(1);
-
-/// What keeps policies, for the threads that hear cores.
-pub(crate) type SharedStore = Arc<Mutex<Store>>;
 
 /// What became of what was to be kept.
 pub(crate) struct HasKept {
@@ -95,7 +92,7 @@ impl Core {
         settings: &Settings,
         ports: &[Port<'_>],
         number: u64,
-        store: Option<&SharedStore>,
+        store: Option<&Arc<Store>>,
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
         // What cannot be opened is known before there is a process.
@@ -117,7 +114,7 @@ impl Core {
         settings: &Settings,
         successor: Successor,
         number: u64,
-        store: Option<&SharedStore>,
+        store: Option<&Arc<Store>>,
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
         let again = |lane: &Option<(HandedOver, Vec<OwnedFd>)>, wanted: &WantedPort| {
@@ -155,7 +152,7 @@ impl Core {
         seed: u64,
         number: u64,
         events: &SyncSender<Event>,
-        store: Option<&SharedStore>,
+        store: Option<&Arc<Store>>,
         beside: bool,
     ) -> Result<Core, LaunchError> {
         let (mut channel, theirs) = Channel::pair()?;
@@ -172,8 +169,7 @@ impl Core {
         let begin = Begin { workers: settings.workers, ports, seed, without, trust, beside };
         channel.send(&LaunchMessage::Begin(begin), &[])?;
         if let Some(store) = store {
-            let kept = locked(store).kept().clone();
-            channel.send(&LaunchMessage::Kept(kept), &[])?;
+            channel.send(&LaunchMessage::Kept(Kept::clone(&store.kept())), &[])?;
         }
         let (hears, events, store) = (channel.again()?, events.clone(), store.cloned());
         thread::Builder::new()
@@ -341,13 +337,13 @@ impl Core {
 
 /// Passes on what the core of this number reports until its end. What it wants kept is kept here, one after
 /// the other with a pause: a core that was taken over makes nothing grow by it, and leaves others the disk.
-fn hear_reports(mut core: Channel, number: u64, store: Option<&SharedStore>, events: &SyncSender<Event>) {
+fn hear_reports(mut core: Channel, number: u64, store: Option<&Arc<Store>>, events: &SyncSender<Event>) {
     while let Ok(Some(report)) = core.receive_alone::<CoreReport>(LONGEST_BUNDLE_MESSAGE) {
         let event = match (Reported::of(report), store) {
             (Ok(reported), _) => Event::Report(number, reported),
             (Err(kept), Some(store)) => {
                 let (newest, is_policy) = (kept.newest, kept.policy.is_some());
-                let failed = locked(store).keep(kept).err().map(|error| error.to_string());
+                let failed = store.keep(kept).err().map(|error| error.to_string());
                 Event::Kept(number, HasKept { newest, is_policy, failed })
             }
             (Err(_), None) => continue,
@@ -360,11 +356,6 @@ fn hear_reports(mut core: Channel, number: u64, store: Option<&SharedStore>, eve
             thread::sleep(BETWEEN_KEEPING);
         }
     }
-}
-
-/// The store, which another core's thread may just be writing to.
-fn locked(store: &SharedStore) -> MutexGuard<'_, Store> {
-    store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The program of a process, and what it is told and given.

@@ -20,6 +20,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const NEWEST: &str = "newest";
 const POLICY: &str = "policy";
@@ -51,11 +52,11 @@ pub(crate) enum FolderError {
     Damaged(&'static str),
 }
 
-/// What is kept, and where.
+/// What is kept, and where. Whoever asks what is kept does not wait for the disk.
 pub(crate) struct Store {
     folder: OwnedFd,
-    kept: Kept,
-    on_disk: OnDisk,
+    kept: Mutex<Arc<Kept>>,
+    on_disk: Mutex<OnDisk>,
 }
 
 /// The versions that are on the disk; 0 where there is none.
@@ -95,12 +96,16 @@ impl Store {
         };
         let newest = newest.max(policy.as_ref().map_or(0, |policy| policy.version));
         let on_disk = OnDisk { newest, policy: policy.as_ref().map_or(0, |policy| policy.version) };
-        Ok(Store { folder, kept: Kept { newest, policy }, on_disk })
+        Ok(Store {
+            folder,
+            kept: Mutex::new(Arc::new(Kept { newest, policy })),
+            on_disk: Mutex::new(on_disk),
+        })
     }
 
     /// What is kept.
-    pub(crate) fn kept(&self) -> &Kept {
-        &self.kept
+    pub(crate) fn kept(&self) -> Arc<Kept> {
+        held(&self.kept).clone()
     }
 
     /// Keeps more: versions that are older than what is kept are left aside, and what could not be written
@@ -108,44 +113,44 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be written; it is kept in memory nevertheless. Or a policy is left aside.
-    pub(crate) fn keep(&mut self, more: Kept) -> io::Result<()> {
-        self.kept.newest = self.kept.newest.max(more.newest);
+    pub(crate) fn keep(&self, more: Kept) -> io::Result<()> {
+        // One after the other writes.
+        let mut on_disk = held(&self.on_disk);
         let mut left_aside = Ok(());
-        match more.policy {
-            Some(policy) if self.is_newer(&policy) => self.kept.policy = Some(policy),
-            Some(policy) if self.kept.policy.as_ref() != Some(&policy) => {
-                left_aside = Err(io::Error::other("another one of this version or above is kept"));
+        let kept = {
+            let mut now = held(&self.kept);
+            let kept = Arc::make_mut(&mut now);
+            kept.newest = kept.newest.max(more.newest);
+            match more.policy {
+                Some(policy) if is_newer(kept, &policy) => kept.policy = Some(policy),
+                Some(policy) if kept.policy.as_ref() != Some(&policy) => {
+                    left_aside = Err(io::Error::other("another one of this version or above is kept"));
+                }
+                _ => {}
             }
-            _ => {}
-        }
-        self.bring_to_disk().and(left_aside)
+            now.clone()
+        };
+        self.bring_to_disk(&kept, &mut on_disk).and(left_aside)
     }
 
     /// Writes what is kept and is not on the disk.
-    fn bring_to_disk(&mut self) -> io::Result<()> {
+    fn bring_to_disk(&self, kept: &Kept, on_disk: &mut OnDisk) -> io::Result<()> {
         let mut written = Ok(());
-        if self.kept.newest > self.on_disk.newest {
-            written = self.write(NEWEST, &[format!("{}\n", self.kept.newest).as_bytes()]);
+        if kept.newest > on_disk.newest {
+            written = self.write(NEWEST, &[format!("{}\n", kept.newest).as_bytes()]);
             if written.is_ok() {
-                self.on_disk.newest = self.kept.newest;
+                on_disk.newest = kept.newest;
             }
         }
-        if let Some(policy) = self.kept.policy.as_ref().filter(|policy| policy.version > self.on_disk.policy)
-        {
+        if let Some(policy) = kept.policy.as_ref().filter(|policy| policy.version > on_disk.policy) {
             // Even where the version could not be written: this says it, too.
             let wrote = self.write(POLICY, &[&policy.version.to_le_bytes()[..], &policy.bundle]);
             if wrote.is_ok() {
-                self.on_disk.policy = policy.version;
+                on_disk.policy = policy.version;
             }
             written = wrote.and(written);
         }
         written
-    }
-
-    /// Whether a policy may take the place of the one that is kept.
-    fn is_newer(&self, policy: &KeptPolicy) -> bool {
-        let before = self.kept.policy.as_ref().map_or(0, |before| before.version);
-        policy.version > before && policy.version <= self.kept.newest && policy.bundle.len() <= LONGEST_BUNDLE
     }
 
     fn write(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
@@ -165,6 +170,16 @@ impl Store {
         }
         written
     }
+}
+
+/// Whether a policy may take the place of the one that is kept.
+fn is_newer(kept: &Kept, policy: &KeptPolicy) -> bool {
+    let before = kept.policy.as_ref().map_or(0, |before| before.version);
+    policy.version > before && policy.version <= kept.newest && policy.bundle.len() <= LONGEST_BUNDLE
+}
+
+fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A file of the folder, if it is there. One that is longer is damaged, and is read no further.
@@ -220,60 +235,74 @@ mod tests {
     #[test]
     fn what_was_kept_comes_back_and_no_version_falls() {
         let (_folder, path) = folder();
-        let mut store = Store::open(&path).expect("it is made");
+        let store = Store::open(&path).expect("it is made");
         assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o700);
-        assert_eq!(store.kept(), &of(0, None));
+        assert_eq!(*store.kept(), of(0, None));
         store.keep(of(3, None)).expect("there is room");
         store.keep(of(4, Some((4, b"four")))).expect("there is room");
         store.keep(of(6, None)).expect("there is room");
         let all = of(6, Some((4, b"four")));
-        assert_eq!(store.kept(), &all);
+        assert_eq!(*store.kept(), all);
         // What a core would say that was taken over.
         store.keep(of(2, None)).expect("nothing is to be written");
         store.keep(of(6, Some((4, b"four")))).expect("it is there");
         assert!(store.keep(of(6, Some((3, b"three")))).is_err());
         assert!(store.keep(of(6, Some((4, b"another")))).is_err());
         assert!(store.keep(of(6, Some((7, b"above the newest")))).is_err());
-        assert_eq!(store.kept(), &all);
+        assert_eq!(*store.kept(), all);
         drop(store);
-        assert_eq!(Store::open(&path).expect("it is there").kept(), &all);
+        assert_eq!(*Store::open(&path).expect("it is there").kept(), all);
     }
 
     #[test]
     fn whatever_was_being_written_when_the_machine_fell_the_old_one_is_there() {
         let (_folder, path) = folder();
-        let mut store = Store::open(&path).expect("it is made");
+        let store = Store::open(&path).expect("it is made");
         store.keep(of(1, Some((1, b"one")))).expect("there is room");
         drop(store);
         fs::write(path.join(UNFINISHED), b"\x02\0\0\0\0\0\0\0tw").expect("written");
-        let mut store = Store::open(&path).expect("it is there");
-        assert_eq!(store.kept(), &of(1, Some((1, b"one"))));
+        let store = Store::open(&path).expect("it is there");
+        assert_eq!(*store.kept(), of(1, Some((1, b"one"))));
         store.keep(of(2, Some((2, b"two")))).expect("there is room");
         drop(store);
         // Between both files.
         fs::write(path.join(NEWEST), "1\n").expect("written");
-        assert_eq!(Store::open(&path).expect("it is there").kept(), &of(2, Some((2, b"two"))));
+        assert_eq!(*Store::open(&path).expect("it is there").kept(), of(2, Some((2, b"two"))));
     }
 
     #[test]
     fn what_cannot_be_written_is_kept_in_memory() {
         let (_folder, path) = folder();
-        let mut store = Store::open(&path).expect("it is made");
+        let store = Store::open(&path).expect("it is made");
         fs::remove_dir(&path).expect("it is empty");
         assert!(store.keep(of(2, Some((2, b"two")))).is_err());
-        assert_eq!(store.kept(), &of(2, Some((2, b"two"))));
+        assert_eq!(*store.kept(), of(2, Some((2, b"two"))));
+    }
+
+    #[test]
+    fn what_is_kept_is_known_while_the_disk_hangs() {
+        let (_folder, path) = folder();
+        let store = Arc::new(Store::open(&path).expect("it is made"));
+        // Whoever writes is held up here as by a disk.
+        let disk = held(&store.on_disk);
+        let (tells, told) = std::sync::mpsc::channel();
+        let asks = store.clone();
+        std::thread::spawn(move || tells.send(asks.kept()));
+        let kept = told.recv_timeout(std::time::Duration::from_secs(60)).expect("it does not wait");
+        assert_eq!(*kept, of(0, None));
+        drop(disk);
     }
 
     #[test]
     fn what_could_not_be_written_is_written_with_the_next() {
         let (_folder, path) = folder();
-        let mut store = Store::open(&path).expect("it is made");
+        let store = Store::open(&path).expect("it is made");
         fs::create_dir(path.join(UNFINISHED)).expect("it is made");
         assert!(store.keep(of(2, Some((2, b"two")))).is_err());
         fs::remove_dir(path.join(UNFINISHED)).expect("it is empty");
         store.keep(of(3, None)).expect("there is room");
         drop(store);
-        assert_eq!(Store::open(&path).expect("it is there").kept(), &of(3, Some((2, b"two"))));
+        assert_eq!(*Store::open(&path).expect("it is there").kept(), of(3, Some((2, b"two"))));
     }
 
     #[test]

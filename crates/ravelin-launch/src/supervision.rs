@@ -21,7 +21,7 @@
 //! waits for that: signals, ports and the other processes go on.
 
 use crate::arguments::{Fronting, Settings};
-use crate::children::{Core, HasKept, SharedStore, Successor};
+use crate::children::{Core, HasKept, Successor};
 use crate::kept::{FolderError, Store};
 use crate::reported::{Reported, What};
 use crate::said::say;
@@ -38,8 +38,8 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -206,7 +206,7 @@ struct Supervisor<'a> {
     /// Whether a process has had it.
     listened: bool,
     /// What keeps policies, where they have to be signed.
-    store: Option<SharedStore>,
+    store: Option<Arc<Store>>,
     events: SyncSender<Event>,
     core: Option<Core>,
     /// A core that is to take over.
@@ -252,7 +252,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     let ports = ports.collect::<Result<Vec<_>, _>>()?;
     let store = settings.trust.as_ref().map(|trust| {
         let failed = |source| LaunchError::Keep { folder: trust.keep_in.clone(), source };
-        Ok::<_, LaunchError>(Arc::new(Mutex::new(Store::open(&trust.keep_in).map_err(failed)?)))
+        Ok::<_, LaunchError>(Arc::new(Store::open(&trust.keep_in).map_err(failed)?))
     });
     let store = store.transpose()?;
     let listening = Some(listen_at(&settings.control)?);

@@ -8,7 +8,7 @@
 use super::generation::Generation;
 use super::stage_costs::{ProgramCosts, Sampling, StageCosts};
 use super::{Remote, Request};
-use exec::{Draft, Outputs};
+use exec::{BackendKind, Draft, Outputs};
 use hdrhistogram::Histogram;
 use packet::{Batch, VerdictKind};
 use ports::live::clock::Clock;
@@ -132,12 +132,17 @@ impl Remote {
     pub fn measure(&self, duration: Duration) -> Option<Measurement> {
         let parts = self.ask(|generation, _| {
             let Generation { number, program, sources, backend, .. } = generation;
-            (*number, program.clone(), sources.clone(), backend.inspect().and_then(|inspect| inspect.draft()))
+            let kind = backend.back_end();
+            let draft = backend.inspect().and_then(|inspect| inspect.draft());
+            (*number, program.clone(), sources.clone(), draft, kind)
         })?;
-        let (number, program, sources) = parts.first().map(|(n, p, s, _)| (*n, p.clone(), s.clone()))?;
-        let mut unmeasured = None;
+        let (number, program, sources, kind) =
+            parts.first().map(|(n, p, s, _, kind)| (*n, p.clone(), s.clone(), *kind))?;
+        let mut unmeasured = (kind == BackendKind::Bytecode).then(|| {
+            "bytecode does not tell where time goes: `--back-end native` and `interpreter` do".to_owned()
+        });
         let mut samplings = Vec::with_capacity(parts.len());
-        for (number, program, _, draft) in parts {
+        for (number, program, _, draft, _) in parts {
             let measured = draft.map(Draft::compile).transpose().unwrap_or_else(|error| {
                 unmeasured = Some(error.to_string());
                 None

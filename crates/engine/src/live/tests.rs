@@ -200,13 +200,17 @@ fn probe(flow: u16, number: u32) -> Vec<u8> {
 }
 
 fn loaded(text: &str, workers: usize) -> Loaded {
+    loaded_as(BackendKind::Native, text, workers)
+}
+
+fn loaded_as(back_end: BackendKind, text: &str, workers: usize) -> Loaded {
     let compiled = compile("p.rav", text, &|_| None, &CompileOptions::default());
     let mut program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
     declare_worker_busy(&mut program).expect("there is a number left");
     let program = Arc::new(program);
-    let backend = |_| load_measurable(&program, BackendKind::Native, PORTS, 0).unwrap();
+    let backend = |_| load_measurable(&program, back_end, PORTS, 0).unwrap();
     let backends = (0..workers).map(backend).collect();
-    let steering = load_steering(&program, BackendKind::Native, workers as u16).expect("loads");
+    let steering = load_steering(&program, back_end, workers as u16).expect("loads");
     Loaded { program, sources: Arc::new(compiled.sources), backends, schedule: None, steering }
 }
 
@@ -564,6 +568,17 @@ fn stages_are_measured_on_and_off_and_no_packet_is_lost() {
             assert!(sum <= run, "what was measured is a part of all that ran: {sum} of {run}");
         }
     }
+}
+
+#[test]
+fn a_back_end_that_cannot_measure_stages_says_so() {
+    let bench = Bench::new(1);
+    let new = loaded_as(BackendKind::Bytecode, &uneven(), 1).generations(PORTS, 2);
+    assert!(bench.remote.replace(new, Vec::new()).expect("it runs").outcome.is_ok());
+    let measurement = bench.remote.measure(Duration::from_millis(1)).expect("it runs");
+    let why = measurement.unmeasured.as_deref().expect("a reason");
+    assert!(why.starts_with("bytecode does not tell"), "{why}");
+    bench.stop();
 }
 
 #[test]
