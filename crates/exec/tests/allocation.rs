@@ -92,6 +92,57 @@ fn runs_without(program: &Program, kind: BackendKind) {
     assert!(tables[2].expired > 1000 && tables[2].evictions > 1000, "{tables:?}");
 }
 
+/// Each kind of memory that a packet may ask or change without an insertion into prefixes or rules.
+#[test]
+fn no_search_and_no_cell_allocates_after_warm_up() {
+    let text = "
+        meter rates[64]: packets { committed 1000 burst 100 excess 0 }
+        register last[64]: u32
+        counter seen[64]
+        pool items: u32 { 0..63 }
+        table held: exact(u32) -> u32 { capacity 32 age 1ms evict refuse releases items }
+        table routes: lpm(u32) -> port { entries { 0/8 => 1, 64/26 => 2, 1024/22 => 3 } }
+        table acl: rules(a: u32, b: u16) -> bool { entries { (64, _) => true, (_, 5) => false } }
+        table words: patterns(bytes) -> u8 { entries { \"abc\" => 1, hex \"00 00 00\" => 2 } }
+        start decoder all(p: four) {
+            let n = length as% u6
+            match rates[n] { _ => {} }
+            set last[n] = length
+            count seen[n]
+            match take(items) { some item => { learn held[length] = item else { count seen[0] } } none => {} }
+            match words[clip(payload, 1500)] { some which => { count seen[1] } none => {} }
+            match (routes[length], acl[length, 5]) {
+                (some to, some _) => send to
+                _ => flood
+            }
+        }
+        layout four { first: u32 }";
+    let compiled =
+        lang::pipeline::compile("p.rav", text, &|_| None, &lang::pipeline::CompileOptions::default());
+    let program = compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics));
+    for kind in [BackendKind::Bytecode, BackendKind::Native] {
+        let mut backend = load(&program, kind, 4, 1).expect("the program is sound");
+        let (mut frames, mut outputs, mut batch) = (Frames::new(), Outputs::default(), Batch::new());
+        for number in 0..256_usize {
+            frames.push(&b"xxxxabc\0\0\0".repeat(1 + number), 60 + number as u32, 0);
+        }
+        let mut run = |round: u64| {
+            frames.fill(&mut batch, 0..256);
+            for i in 0..batch.len {
+                (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 30_000);
+            }
+            outputs.clear();
+            backend.run(frames.memory_mut(), &mut batch, &mut outputs);
+        };
+        (0..20).for_each(&mut run);
+        let warm = measure(|| (20..60).for_each(&mut run));
+        assert_eq!(warm.count_total, 0, "{kind:?}");
+        let reports = backend.tables();
+        assert!(reports[0].inserts > 1000, "{reports:?}");
+        assert!(backend.counter(0).iter().filter(|(packets, _)| *packets > 0).count() > 30);
+    }
+}
+
 /// What does not change its owner as it is would be copied entry by entry, each with allocations of its own.
 #[test]
 fn a_takeover_does_not_touch_what_packets_did_not_make() {
