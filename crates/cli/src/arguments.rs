@@ -348,7 +348,7 @@ pub(crate) struct TestArguments {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// What executes the program
-    #[arg(long, value_parser = one_of(&TEST_BACK_ENDS), default_value = "both")]
+    #[arg(long, value_parser = one_of(&TEST_BACK_ENDS), default_value = "all")]
     pub(crate) back_end: &'static [BackendKind],
     /// The program that STF files test
     #[arg(long)]

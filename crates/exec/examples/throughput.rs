@@ -29,13 +29,7 @@ fn main() {
             println!("{}", exec::native::listing(&program).expect("the example compiles"));
             continue;
         }
-        let kinds = [
-            #[cfg(feature = "native")]
-            BackendKind::Native,
-            BackendKind::Bytecode,
-            BackendKind::Interpreter,
-        ];
-        for kind in kinds {
+        for kind in BackendKind::ALL.into_iter().rev() {
             measure(what, &program, kind, seconds);
         }
     }

@@ -17,6 +17,16 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
+    /// All that this build has, the reference first.
+    pub const ALL: [BackendKind;
+        1 + cfg!(feature = "reference") as usize + cfg!(feature = "native") as usize] = [
+        #[cfg(feature = "reference")]
+        BackendKind::Interpreter,
+        BackendKind::Bytecode,
+        #[cfg(feature = "native")]
+        BackendKind::Native,
+    ];
+
     /// The name, as options and reports spell it.
     pub fn name(self) -> &'static str {
         match self {

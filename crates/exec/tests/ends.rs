@@ -1,4 +1,4 @@
-//! Thousands of entries that end together: on both back ends they go a few before each packet, each with all
+//! Thousands of entries that end together: on all back ends they go a few before each packet, each with all
 //! that its end raises, and periodic handlers keep their times.
 
 use exec::state::{MAX_DUE_RUNS, TIME_OF_RUN};
@@ -60,7 +60,7 @@ fn run(kind: BackendKind, size: usize) -> Ran {
 
 #[test]
 fn a_binding_that_has_ended_is_in_quarantine_before_any_packet() {
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let (seen, _) = run(kind, 1);
         let gone: Vec<u64> = seen.iter().map(|(_, quarantined, _)| *quarantined).collect();
         // The packets have learned a binding.
@@ -76,7 +76,7 @@ fn a_binding_that_has_ended_is_in_quarantine_before_any_packet() {
 fn what_waits_is_the_same_on_every_back_end_and_in_batches_of_any_size() {
     let (seen, raised) = run(BackendKind::Interpreter, 1);
     assert_eq!(raised.len() as u64, 3 * (BINDINGS - 1));
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         for size in [1, 7, BATCH] {
             let (of_batches, same) = run(kind, size);
             assert_eq!(same, raised, "{kind:?}, {size}");

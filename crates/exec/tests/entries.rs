@@ -1,4 +1,4 @@
-//! Entries from outside: what is put in, taken out and exchanged by a control plane, on both back ends.
+//! Entries from outside: what is put in, taken out and exchanged by a control plane, on all back ends.
 
 use exec::{Backend, BackendKind, EntryError, Outputs, load};
 use ir::{Entry, Match};

@@ -1,4 +1,4 @@
-//! Entries with a lifetime of their own: both back ends end them at the same moment, with their events, also
+//! Entries with a lifetime of their own: all back ends end them at the same moment, with their events, also
 //! after a takeover, and no device gives a lifetime.
 
 use exec::kernel::{Kernel, KernelOptions};
@@ -9,7 +9,6 @@ use lang::pipeline::{CompileOptions, compile};
 use packet::{BATCH, Batch, Frames};
 
 const SECOND: u64 = 1_000_000_000;
-const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 /// A packet names a host and for how many seconds it is known.
 const TEXT: &str = "
@@ -83,7 +82,7 @@ fn entries_end_when_their_own_lifetime_is_over_whatever_the_back_end_and_the_siz
     }
     ends_by(&mut until, 1000 * SECOND, &mut wanted);
     assert!(wanted.len() > 300, "{} entries end", wanted.len());
-    for kind in BACK_ENDS {
+    for kind in BackendKind::ALL {
         for size in [1, 7, BATCH] {
             let (mut backend, mut outputs) = (loaded(&program(TEXT), kind), Outputs::default());
             run(backend.as_mut(), &packets, size, &mut outputs);
@@ -107,7 +106,7 @@ fn a_takeover_leaves_entries_their_times_be_the_table_exchanged_or_copied() {
     let quiet = TEXT.replace("for l.seconds as time * 1s", "");
     let copied = TEXT.replace("evict refuse  expires", "evict refuse  entries { 9 => 9 }  expires");
     let texts = [TEXT.to_owned(), TEXT.replace("age 200s", "age 203s"), copied, quiet];
-    for kind in BACK_ENDS {
+    for kind in BackendKind::ALL {
         for text in &texts {
             let (old, new) = (program(TEXT), program(text));
             let (mut running, mut next) = (loaded(&old, kind), loaded(&new, kind));
@@ -136,7 +135,7 @@ fn a_takeover_leaves_entries_their_times_be_the_table_exchanged_or_copied() {
 #[test]
 fn what_the_text_of_the_next_program_declares_stays_with_what_packets_learned_before() {
     let declared = TEXT.replace("evict refuse  expires", "evict refuse  entries { 1 => 9 }  expires");
-    for kind in BACK_ENDS {
+    for kind in BackendKind::ALL {
         let (old, new) = (program(TEXT), program(&declared));
         let (mut running, mut next) = (loaded(&old, kind), loaded(&new, kind));
         let mut outputs = Outputs::default();
@@ -153,7 +152,7 @@ fn what_the_text_of_the_next_program_declares_stays_with_what_packets_learned_be
 #[test]
 fn what_the_text_and_the_control_server_put_in_stays() {
     let text = TEXT.replace("evict refuse  expires", "evict refuse  entries { 1 => 9 }  expires");
-    for kind in BACK_ENDS {
+    for kind in BackendKind::ALL {
         let (mut backend, mut outputs) = (loaded(&program(&text), kind), Outputs::default());
         backend.insert(0, &Entry::exact(&[2], &[8])).expect("room");
         run(backend.as_mut(), &[(1, 5, SECOND), (2, 5, SECOND), (3, 5, SECOND)], 3, &mut outputs);

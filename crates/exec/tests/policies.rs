@@ -1,4 +1,4 @@
-//! Random policies: a program decides, counts and logs on both back ends as the walk through the groups says.
+//! Random policies: a program decides, counts and logs on all back ends as the walk through the groups says.
 
 mod policy_draft;
 mod program;
@@ -49,8 +49,7 @@ fn random_policies_decide_as_the_walk_through_their_groups() {
         compiled_policies += 1;
         let [declared] = &compiled.policies[..] else { panic!("one policy is declared:\n{text}") };
         let model = declared.policy.as_ref().unwrap_or_else(|sentence| panic!("{sentence}\n{text}"));
-        let mut backends = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native]
-            .map(|kind| load(&program, kind, 9, seed).expect("it loads"));
+        let mut backends = BackendKind::ALL.map(|kind| load(&program, kind, 9, seed).expect("it loads"));
         let mut before = counts(backends[0].as_ref());
         let mut decided: BTreeMap<u32, HitTimes> = BTreeMap::new();
         for number in 0..200 {
@@ -146,7 +145,7 @@ fn names_of_the_program_mean_nothing_in_what_a_policy_is_written_out_as() {
     log => { let dport: u8 = 43  let mark: u8 = dport  if mark != 43 { count acts[0] }  count acts[2] }
     group lines { log dport 80   pass dport 80 }";
     let program = asks_a_port(constants, policy);
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let mut backend = load(&program, kind, 2, 0).expect("it loads");
         let [acts, rules] = verdicts(backend.as_mut(), &[Some(80), Some(43), None]);
         assert_eq!((&acts[..], &rules[..3]), (&[1, 2, 1][..], &[2, 0, 1][..]));
@@ -163,7 +162,7 @@ fn a_limit_is_that_of_its_rule_wherever_a_packet_meets_it() {
     group few { limit FEW/s burst 3 pass dport 80..82 }";
     let program = asks_a_port(enums, policy);
     assert_eq!(program.meters.len(), 2);
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let mut backend = load(&program, kind, 2, 0).expect("it loads");
         // Ports 80 and 82 share what the rule has; one beyond it asks a second time by port 81.
         let [acts, rules] = verdicts(backend.as_mut(), &[80, 82, 81, 81, 80].map(Some));
@@ -180,7 +179,7 @@ fn a_row_from_outside_without_a_meter_is_beyond_its_limit() {
     group lines { limit 1/s burst 1 pass dport 80   block dport 81 }";
     let program = asks_a_port("", policy);
     let limit = 7;
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let mut backend = load(&program, kind, 2, 0).expect("it loads");
         for number in [1, u128::from(u32::MAX)] {
             // Within the limit it would go on before the rule that blocks, beyond it behind it.
@@ -204,7 +203,7 @@ fn rows_from_outside_decide_where_they_stand() {
     };
     let program =
         asks_a_port("", "capacity 16  hook in { group lines default pass } group lines { block dport 80 }");
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let mut backend = load(&program, kind, 2, 0).expect("it loads");
         let ask = |backend: &mut dyn Backend, port: u8| {
             let [before, rules] = verdicts(backend, &[]);

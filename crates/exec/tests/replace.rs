@@ -49,7 +49,7 @@ fn carry_over(
 
 #[test]
 fn what_packets_made_goes_over_and_goes_when_its_time_is_up() {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let (old, mut running) = filled(back_end);
         let text = OLD
             .replace("mac: u48", "address: u48")
@@ -138,7 +138,7 @@ fn arrive(backend: &mut dyn Backend, ports: &[u16]) {
 
 #[test]
 fn members_that_packets_made_go_over_and_others_do_not() {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let old = program(WITH_GROUPS);
         let mut running = loaded(&old, back_end);
         // 1 is a member by the program, 2 by a packet, 3 by a packet and then the control plane, 4 by the
@@ -192,7 +192,7 @@ fn a_table_that_is_kept_alike_changes_its_owner_and_comes_back_if_that_is_undone
         table fixed: exact(u8) -> port { capacity 8 age 10s evict refuse entries { 1 => 1 } }
         start stage all() { learn hosts[1] = in_port  learn fixed[1] = in_port else {}  flood }";
     let smaller = text.replace("capacity 8 age 10s evict refuse", "capacity 2 age 10s evict refuse");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let (old, new) = (program(text), program(&smaller));
         let mut running = loaded(&old, back_end);
         for key in 0..3 {
@@ -301,7 +301,7 @@ fn what_both_declare_alike_goes_over_also_besides_tables() {
         .replace("    event late", "    event early(which: u8, what: u8) { count ticks }\n    event late")
         .replace("    start stage", "    fn unused() -> u8 { 1 }\n    start stage");
     for text in [EVERYTHING, &other] {
-        for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+        for back_end in BackendKind::ALL {
             let (old, new) = (program(EVERYTHING), program(text));
             let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
             assert_eq!(at(running.as_mut(), 5 * SECOND, &[4]), [Flood]);
@@ -331,7 +331,7 @@ fn what_both_declare_alike_goes_over_also_besides_tables() {
 
 #[test]
 fn what_is_declared_otherwise_begins_anew_and_that_is_said() {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let text = EVERYTHING
             .replace("burst 2", "burst 1")
             .replace("last[4]: u16", "last[5]: u16")
@@ -368,7 +368,7 @@ fn members_keep_their_buckets_where_nobody_else_changed_the_group() {
             if in_port == 4 { insert servers[77] else { drop gone }  insert servers[5] else { drop gone } }
             match servers[hash(in_port)] { some m => { if m == 77 { flood } drop gone } none => drop gone }
         }";
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let all: Vec<u16> = (5..200).collect();
         let fresh = program(text);
         let mut running = loaded(&fresh, back_end);
@@ -430,7 +430,7 @@ fn an_entry_keeps_its_item_of_a_pool_and_nobody_else_gets_it() {
         ("another pool", NAT.replace("numbers", "others")),
     ];
     for (what, text) in variants {
-        for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+        for back_end in BackendKind::ALL {
             let (old, new) = (program(NAT), program(&text));
             let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
             at(running.as_mut(), SECOND, &[1, 2, 3]);
@@ -454,7 +454,7 @@ fn an_entry_keeps_its_item_of_a_pool_and_nobody_else_gets_it() {
 
 #[test]
 fn an_entry_whose_item_the_pool_no_longer_has_ends_and_that_is_said() {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let (old, new) = (program(NAT), program(&NAT.replace("1000..1009", "1001..1004")));
         let (mut running, mut next) = (loaded(&old, back_end), loaded(&new, back_end));
         at(running.as_mut(), SECOND, &[1, 2, 3]);
@@ -468,7 +468,7 @@ fn an_entry_whose_item_the_pool_no_longer_has_ends_and_that_is_said() {
 
 #[test]
 fn items_of_entries_that_do_not_go_over_come_back_and_other_taken_ones_stay_taken() {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let old = program(NAT);
         let mut running = loaded(&old, back_end);
         at(running.as_mut(), SECOND, &[1, 2]);
@@ -491,7 +491,7 @@ fn items_of_entries_that_do_not_go_over_come_back_and_other_taken_ones_stay_take
 #[test]
 fn entries_of_the_text_and_from_outside_hold_their_items() {
     let text = NAT.replace("releases numbers }", "releases numbers  entries { 9 => 1000 } }");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let old = program(&text);
         let mut running = loaded(&old, back_end);
         running.insert(0, &Entry::exact(&[8], &[1001])).expect("room");
@@ -523,7 +523,7 @@ fn datagram(host: u8, port: u16) -> Vec<u8> {
 fn with_nat44_a_second_host_does_not_get_the_port_of_the_first_after_a_reload() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../programs/nat44.rav");
     let text = std::fs::read_to_string(path).expect("is there");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         for (from, to) in [("", ""), ("capacity 64k idle 5min", "capacity 65k idle 5min")] {
             let (old, new) = (program(&text), program(&text.replace(from, to)));
             let port = |backend: &mut dyn Backend, frame: Vec<u8>| {
@@ -563,7 +563,7 @@ fn prefixes_that_went_over_raise_the_event_of_the_new_program_when_they_end() {
     };
     let (old, new) = (text("gone", "expires gone"), text("ended", "expires ended"));
     let silent = text("gone", "");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let run = |from: &Program, to: &Program| {
             let (mut running, mut next) = (loaded(from, back_end), loaded(to, back_end));
             running.learn(0, &entry(10, 8), 0).expect("room");
@@ -603,7 +603,7 @@ fn entries_that_went_over_raise_the_event_of_the_new_program_when_they_end() {
         event ended(who: u16, what: u8) {}
         start stage all() { learn hosts[1] = 2  learn before[1]  raise other()  flood }";
     let silent = renamed.replace(" expires ended", "").replace("event ended(who: u16, what: u8) {}", "");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         // The age of the new program, and when the entries of the times 0 and 1 s end by it.
         for (age, ends) in [(10, [10, 11]), (4, [4, 5]), (60, [60, 61])] {
             let new = program(&renamed.replace("age 10s", &format!("age {age}s")));
@@ -656,7 +656,7 @@ fn the_first_limit_of_a_policy_lets_its_table_begin_anew() {
         reason no \"a rule, or the default\"
         start stage all() { goto edge.forward(80) }";
     let limited = text.replace("{ pass dport 80 }", "{ limit 1/s burst 1 pass dport 80  block dport 81 }");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let (old, new) = (program(text), program(&limited));
         let mut running = loaded(&old, back_end);
         let mut next = loaded(&new, back_end);

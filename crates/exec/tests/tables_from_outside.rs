@@ -36,7 +36,7 @@ fn held(backend: &dyn Backend, table: u32) -> Vec<Entry> {
 #[test]
 fn a_table_that_was_built_elsewhere_is_as_one_that_was_replaced() {
     let program = program();
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let [mut exchanged, mut replaced] = [1, 2].map(|seed| load(&program, kind, 4, seed).expect("loads"));
         for (table, text) in (0..).zip(OTHERS) {
             let entries = lang::entries::read(text, &program.tables[table as usize]).expect("reads");
@@ -65,7 +65,7 @@ fn a_table_that_was_built_elsewhere_is_as_one_that_was_replaced() {
 #[test]
 fn what_was_built_for_another_table_or_holds_items_of_a_pool_is_not_taken() {
     let program = program();
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let mut backend = load(&program, kind, 4, 1).expect("loads");
         let mut of_hosts =
             backend.table_draft(0).expect("can be changed").build(Vec::new()).expect("has room");
@@ -109,7 +109,7 @@ fn an_entry_lives_as_long_as_it_was_given_and_no_longer_than_the_age_of_its_tabl
         };
         Entry { key, value: vec![number], priority: 0 }
     };
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let mut backend = load(&program, kind, 4, 1).expect("loads");
         let (begin, mut outputs) = (1000 * SECOND, Outputs::default());
         for table in 0..3 {
@@ -174,7 +174,7 @@ fn an_entry_lives_as_long_as_it_was_given_and_no_longer_than_the_age_of_its_tabl
 #[test]
 fn an_entry_that_has_expired_is_not_found() {
     let program = program();
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         let mut backend = load(&program, kind, 4, 1).expect("loads");
         let entry = Entry::exact(&[9], &[2]);
         backend.learn(0, &entry, 1_000_000_000).expect("has room");

@@ -1,4 +1,4 @@
-//! Events, timers, expiry and their bounds: what happens between packets, the same on both back ends.
+//! Events, timers, expiry and their bounds: what happens between packets, the same on all back ends.
 
 mod program;
 
@@ -76,7 +76,7 @@ fn periodic_handlers_start_one_period_after_the_first_packet() {
     program.every = vec![Every { period: 10, handler: 1 }];
     let seen = agree(&allowed(program.clone()), &frames(&[1005, 1014, 1015, 1040, 900]));
     assert_eq!(marks(&seen), [(0, 1015, 9), (0, 1025, 9), (0, 1035, 9)]);
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut backend = load(&allowed(program.clone()), back_end, 4, 1).expect("the program is sound");
         let mut outputs = Outputs::default();
         backend.advance(5, &mut outputs);

@@ -195,7 +195,7 @@ fn exported_rules_decide_as_the_table_does() {
 
 /// Which of these packets a program sends on, on either back end.
 fn sent(program: &ir::Program, packets: &[Packet]) -> Vec<bool> {
-    let ways = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native].map(|back_end| {
+    let ways = BackendKind::ALL.map(|back_end| {
         let mut backend = load(program, back_end, 2, 1).expect("it can be loaded");
         let mut one = |packet: &Packet| {
             let (mut frames, mut batch, frame) =

@@ -213,8 +213,7 @@ fn compare(format: &str, text: fn(&mut Random) -> String, files: u64) -> (usize,
             let found = difference(&imported_as_program(&imported.policy), &rows, 3).expect("it is small");
             assert!(found.classes.is_empty(), "seed {seed}: {:#?}\n{rows:#?}\n{text}", found.classes);
         }
-        let mut backends = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native]
-            .map(|kind| load(program, kind, 5, seed).expect("it loads"));
+        let mut backends = BackendKind::ALL.map(|kind| load(program, kind, 5, seed).expect("it loads"));
         let mut before = counts(backends[0].as_ref());
         let (buckets, mut now) = (RefCell::new(Buckets::of(&imported.policy)), 1_000);
         for number in 0..250 {
@@ -540,7 +539,7 @@ COMMIT
         assert_eq!(imported.refused, [], "{format}");
         let compiled = compiled(&counting(format, INTERFACES), rules);
         let program = compiled.program.as_ref().unwrap_or_else(|| panic!("{:#?}", told(&compiled)));
-        for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+        for kind in BackendKind::ALL {
             let mut backend = load(program, kind, 5, 1).expect("it loads");
             // A packet of 60 bytes takes two tokens of three, one on each way.
             let passed = [60, 44, 44].map(|length| {

@@ -45,10 +45,10 @@ fn fits(program: &Program, verdict: Verdict, expected: &Expected) -> bool {
     }
 }
 
-/// Runs the tests on both back ends; gives the places of what did not hold.
+/// Runs the tests on every back end; gives the places of what did not hold.
 fn mismatches(program: &Program, tests: &[TestCase], text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for kind in BackendKind::ALL {
         for test in tests {
             let mut backend = load(program, kind, test.ports, 1).expect("it loads");
             let mut last = Verdict::PENDING;

@@ -130,7 +130,7 @@ pub fn compare(text: &str, arrivals: &Arrivals) -> Result<Option<(Program, RunOu
             };
         };
         check_text(&program).map_err(|what| format!("{decode:?}: {what}"))?;
-        for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+        for back_end in BackendKind::ALL {
             for size in BATCHES {
                 let what = |what: String| format!("{decode:?}, {back_end:?}, batches of {size}: {what}");
                 let seen = see(&program, back_end, arrivals, PORTS, size)

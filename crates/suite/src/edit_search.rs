@@ -407,7 +407,7 @@ pub fn one(seed: u64, tally: &mut AgreeTally) -> Result<(), Box<Disagreement>> {
     tally.judged.programs += 1;
     let mut random = SuiteRandom::new(seed ^ 0x7375_6d73);
     let packets: Vec<(Vec<u8>, bool)> = (0..PACKETS).map(|_| packet(&mut random)).collect();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let Ok(mut bench) = PacketBench::new(&program, back_end, 4, 0) else {
             return wrong(format!("edits: it cannot be loaded for {back_end:?}"), None);
         };

@@ -184,8 +184,6 @@ fn both(waypoint: &[(&str, &str)], gateway: &[(&str, &str)]) -> [Program; 2] {
     [shipped_with("waypoint.rav", waypoint), shipped_with("names_gateway.rav", gateway)]
 }
 
-const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
-
 /// A connection of a client to port 21.
 #[derive(Clone, Copy, Debug, Default)]
 struct Connection {
@@ -381,7 +379,7 @@ fn random_run(back_end: BackendKind, seed: u64) -> (usize, usize, BTreeMap<Strin
 
 #[test]
 fn a_host_reaches_who_has_said_something_by_ftp_and_nobody_else() {
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let (mut left, mut again, mut reasons) = (0, 0, BTreeMap::new());
         for seed in 0..6 {
             let run = random_run(back_end, seed);
@@ -399,7 +397,7 @@ fn a_host_reaches_who_has_said_something_by_ftp_and_nobody_else() {
 #[test]
 fn the_gateway_remembers_so_many_who_have_said_something() {
     let programs = both(&[], &[("MOST_FTP", "2")]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         for number in 1..=3 {
             path.shakes_hands(client(number), 40_000, 0, 0);
@@ -417,7 +415,7 @@ fn the_gateway_remembers_so_many_who_have_said_something() {
 #[test]
 fn a_client_has_so_many_places_for_connections_that_begin() {
     let programs = both(&[], &[("MOST_FTP", "2")]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         path.begins(client(1), 40_000, 0);
         for port in 40_000..40_100 {
@@ -436,7 +434,7 @@ fn a_client_has_so_many_places_for_connections_that_begin() {
 #[test]
 fn the_gateway_remembers_so_many_connections_that_begin() {
     let programs = both(&[], &[("MOST_FTP", "1")]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         for number in 1..=17 {
             path.begins(client(number), 40_000, 0);
@@ -453,7 +451,7 @@ fn the_gateway_remembers_so_many_connections_that_begin() {
 #[test]
 fn the_gateway_remembers_so_many_connections_that_are_open() {
     let programs = both(&[], &[("MOST_FTP", "1")]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         let from = client(1);
         path.shakes_hands(from, 40_000, 0, 0);
@@ -477,7 +475,7 @@ fn the_gateway_remembers_so_many_connections_that_are_open() {
 #[test]
 fn the_gateway_remembers_so_many_ports_that_a_host_has_connected_to() {
     let programs = both(&[], &[("MOST_FTP", "1")]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         path.shakes_hands(client(1), 40_000, 0, 0);
         assert!(path.says(client(1), 40_000, 0, 8, 701));
@@ -492,7 +490,7 @@ fn the_gateway_remembers_so_many_ports_that_a_host_has_connected_to() {
 fn who_finds_no_place_for_data_has_its_connection_for_commands() {
     // There is one place, and the connection for commands has it.
     let programs = both(&[("MOST_BINDINGS", "1")], &[]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         path.shakes_hands(client(1), 40_000, 0, 0);
         assert_eq!(path.held(0, "tcp_bindings"), 1);
@@ -506,7 +504,7 @@ fn who_finds_no_place_for_data_has_its_connection_for_commands() {
 #[test]
 fn who_goes_on_with_commands_stays_bound_by_the_port_for_data() {
     let programs = both(&[], &[]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         for port in [40_000, 40_001] {
             path.shakes_hands(client(1), port, 0, 0);
@@ -523,7 +521,7 @@ fn a_binding_for_data_to_another_host_lasts_as_long_as_its_way_back() {
     let programs = both(&[], &[]);
     let number = |address: Address| u128::from(u32::from_be_bytes(address));
     let (initiator, at, other) = (number(client(1)), number(HOSTS[0].1), number([10, 0, 0, 23]));
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         let now = u128::from(path.now);
         path.learn("tcp_bindings", &[initiator, at, 6, 20], &[2, other, 0, now]);
@@ -541,7 +539,7 @@ fn what_keeps_a_first_packet_out_keeps_the_binding_for_data_out() {
     let programs = both(&[], &[]);
     let number = |address: Address| u128::from(u32::from_be_bytes(address));
     for (back_end, (before, is_bound)) in
-        BACK_ENDS.into_iter().flat_map(|kind| [(22, false), (21, true)].map(|before| (kind, before)))
+        BackendKind::ALL.into_iter().flat_map(|kind| [(22, false), (21, true)].map(|before| (kind, before)))
     {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         let (key, host) = ([number(client(1)), number(HOSTS[0].1), 6, 20], number([10, 0, 0, before]));
@@ -562,7 +560,7 @@ fn who_means_another_host_by_the_port_for_data_is_not_bound_by_it() {
     let number = |address: Address| u128::from(u32::from_be_bytes(address));
     let (inside, at) = HOSTS[0];
     let key = [number(client(1)), number(at), 6, 20];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let now = u128::from(1_000 * SECOND);
         let back = [1, number(inside), number(client(1)), 6, 20];
         let before: [(&str, &[u128], &[u128], u64); 4] = [
@@ -588,7 +586,7 @@ fn who_means_another_host_by_the_port_for_data_is_not_bound_by_it() {
 #[test]
 fn a_young_binding_for_data_to_the_same_host_is_proved_by_the_port_for_commands() {
     let programs = both(&[], &[]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         let (from, to) = (client(1), HOSTS[0].1);
         let forged = Segment { from, to, ports: (50_000, 20), seq: 7, ack: 0, flags: SYN, data: b"" };
@@ -604,7 +602,7 @@ fn a_young_binding_for_data_to_the_same_host_is_proved_by_the_port_for_commands(
 #[test]
 fn who_begins_by_a_syn_cookie_is_bound_by_both_ports() {
     let programs = both(&[("YOUNG_OF_NETWORK", "1")], &[]);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new([&programs[0], &programs[1]], back_end);
         path.learn("cookie_keys", &[0], &[1, 2]);
         let opens = Segment {

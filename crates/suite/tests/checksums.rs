@@ -364,7 +364,7 @@ fn rewritten_packets_have_the_checksums_of_a_full_recomputation() {
     {
         for decode in [Decode::Lazy, Decode::Full] {
             let program = compiled(text, decode);
-            for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+            for back_end in BackendKind::ALL {
                 let seen = see(&program, back_end, &arrivals, PORTS, 64).expect("it can be loaded");
                 let mut changed = 0;
                 for (case, (after, _)) in cases.iter().zip(&seen.bytes) {
@@ -410,7 +410,7 @@ fn made_packets_have_right_lengths_and_checksums() {
         arrivals.push(&case.frame, (case.frame.len() + lost(index)) as u32, 1, case.port);
     }
     let program = compiled(MADE, Decode::Lazy);
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let seen = see(&program, back_end, &arrivals, PORTS, 64).expect("it can be loaded");
         let (mut kinds, mut unseen) = ([0; 6], 0);
         for (port, cause, bytes, wire, ..) in &seen.sent {

@@ -128,7 +128,7 @@ fn frame(random: &mut SuiteRandom, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_naive_search_over_the_payload_finds_the_same() {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(21);
         let patterns = patterns(&mut random);
         let program = literals(&list(&patterns));

@@ -10,8 +10,6 @@ use lang::pipeline::{CompileOptions, compile};
 use packet::{Batch, Frames, Verdict};
 use suite::random::SuiteRandom;
 
-const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
-
 fn program(text: &str) -> Program {
     let compiled = compile("case.rav", text, &|_| None, &CompileOptions::default());
     assert_eq!(compiled.diagnostics, [], "{text}");
@@ -75,7 +73,7 @@ fn left(bench: &mut PacketBench<'_>, port: u16, bytes: &[u8], out: u16) -> Vec<V
 #[test]
 fn into_a_tunnel_and_out_again_nothing_has_changed() {
     let (inward, outward) = (program(TUNNEL_IN), program(TUNNEL_OUT));
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(11);
         let mut inward = PacketBench::new(&inward, back_end, 3, 0).expect("it loads");
         let mut outward = PacketBench::new(&outward, back_end, 3, 0).expect("it loads");
@@ -102,7 +100,7 @@ fn into_a_tunnel_and_out_again_nothing_has_changed() {
 #[test]
 fn a_tag_goes_in_and_out() {
     let tags = program(TAGS);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(12);
         let mut bench = PacketBench::new(&tags, back_end, 3, 0).expect("it loads");
         for _ in 0..400 {
@@ -120,7 +118,7 @@ fn a_tag_goes_in_and_out() {
 #[test]
 fn fragments_put_together_are_the_packet() {
     let fragments = program(FRAGMENTS);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(13);
         let mut bench = PacketBench::new(&fragments, back_end, 3, 0).expect("it loads");
         let mut pool: IpDefragPool<(), ()> = IpDefragPool::new();
@@ -174,7 +172,7 @@ fn fragments_put_together_are_the_packet() {
 #[test]
 fn lengths_count_what_was_not_captured() {
     let (inward, fragments) = (program(TUNNEL_IN), program(FRAGMENTS));
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut bytes = vec![0; 60];
         bytes[12..18].copy_from_slice(&[8, 0, 0x45, 0, (1_986_u16 >> 8) as u8, (1_986 & 0xff) as u8]);
         let mut frames = Frames::with_headroom();

@@ -46,7 +46,7 @@ fn on_each_back_end(case: impl Fn(&mut World)) {
     let settings = settings(&[("MOST_SOURCE_PLACES", "64")]);
     let options = CompileOptions { settings, ..CompileOptions::default() };
     let program = compile("limits.rav", &text, &|_| None, &options).program.expect("it compiles");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let bench = PacketBench::new(&program, back_end, 2, 0).expect("it loads");
         case(&mut World { program: &program, bench });
     }

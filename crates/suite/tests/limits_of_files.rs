@@ -71,7 +71,7 @@ fn limits_of_a_file_count_alike_on_every_back_end() {
     let (program, arrivals) = (program(), arrivals(6_000));
     let judge = see(&program, BackendKind::Interpreter, &arrivals, PORTS, BATCH).expect("it loads");
     for size in [1, 7, BATCH] {
-        for kind in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+        for kind in BackendKind::ALL {
             let seen = see(&program, kind, &arrivals, PORTS, size).expect("it loads");
             assert_eq!(seen.difference(&judge), None, "{kind:?}, {size} together");
         }

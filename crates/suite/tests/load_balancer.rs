@@ -121,7 +121,7 @@ fn made(random: &mut SuiteRandom, client: End, to: End) -> Vec<u8> {
 #[test]
 fn a_server_that_leaves_moves_only_its_own_flows() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(61);
         let mut judge = Judge::new(&program, back_end);
         let clients: Vec<End> = (0..1_200).map(|n: u16| ([192, 0, 2, (n / 40) as u8], 1_024 + n)).collect();

@@ -1,4 +1,4 @@
-//! Multicast groups against a plain set of ports, on both back ends and from outside.
+//! Multicast groups against a plain set of ports, on every back end and from outside.
 
 use exec::{BackendKind, Outputs, load};
 use ir::Program;
@@ -102,7 +102,7 @@ fn every_member_gets_a_packet_and_nobody_else() {
 #[test]
 fn a_member_that_is_no_port_is_refused_when_loading_and_later() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let refused = load(&program, back_end, 2, 1).err().expect("port 3 is a member").to_string();
         assert!(refused.contains("members") && refused.contains("3 is no port"), "{refused}");
         let mut backend = load(&program, back_end, 5, 1).expect("loads");

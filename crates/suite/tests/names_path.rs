@@ -478,7 +478,7 @@ fn initiators_reach_what_they_were_promised_and_nothing_else() {
 #[test]
 fn who_proves_nothing_takes_no_more_places_than_there_are() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = judge.promise_web();
         let known = opening([203, 0, 113, 1], at);
@@ -530,7 +530,7 @@ fn who_proves_nothing_takes_no_more_places_than_there_are() {
 #[test]
 fn who_goes_on_sending_through_quarantine_reaches_nobody_else() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = [198, 51, 100, 1];
         let (own, other) = (Some((1, [10, 0, 0, 80])), Some((2, [10, 0, 0, 81])));
@@ -564,7 +564,7 @@ fn who_goes_on_sending_through_quarantine_reaches_nobody_else() {
 #[test]
 fn a_connection_for_another_host_does_not_reach_that_of_the_binding_when_it_is_sent_again() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = judge.promise_web();
         let from = [203, 0, 113, 1];
@@ -603,7 +603,7 @@ fn proves(judge: &mut Judge, from: Address, at: Address, port: u16) {
 fn who_proves_much_leaves_bindings_to_other_hosts_gateways_and_networks() {
     let waypoint = shipped_with("waypoint.rav", &[("MOST_BINDINGS", "120"), ("BINDINGS_OF_NETWORK", "8")]);
     let gateway = program("names_gateway");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = [198, 51, 100, 1];
         let hosts = [(1, [10, 0, 0, 80]), (1, [10, 0, 0, 81]), (2, [10, 0, 0, 82])];
@@ -746,7 +746,7 @@ fn promises_that_change_each_second_fill_no_quarantine() {
 fn what_lives_for_long_is_counted_as_long_as_it_lives() {
     let settings = [("MOST_BINDINGS", "40"), ("BINDINGS_OF_NETWORK", "4"), ("YOUNG_OF_NETWORK", "6")];
     let (waypoint, gateway) = (shipped_with("waypoint.rav", &settings), program("names_gateway"));
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let (at, own) = ([198, 51, 100, 1], (1, [10, 0, 0, 80]));
         judge.promise(at, UDP, 53, None, Some(own));
@@ -788,7 +788,7 @@ fn what_lives_for_long_is_counted_as_long_as_it_lives() {
 fn the_shares_of_young_places_outlast_an_hour() {
     let (waypoint, gateway) =
         (shipped_with("waypoint.rav", &[("MOST_YOUNG", "64")]), program("names_gateway"));
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = judge.promise_web();
         let mut number = 0_u32;
@@ -815,7 +815,7 @@ fn the_shares_of_young_places_outlast_an_hour() {
 #[test]
 fn places_are_free_again_for_who_proves_itself() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = judge.promise_web();
         // More initiators of one network than there may be that prove nothing.
@@ -836,10 +836,7 @@ fn places_are_free_again_for_who_proves_itself() {
 #[test]
 fn who_uses_an_address_a_minute_and_six_minutes_after_its_answer_reaches_its_host_or_nobody() {
     let (waypoint, gateway) = (program("waypoint"), program("names_gateway"));
-    for (back_end, has_other) in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native]
-        .into_iter()
-        .flat_map(|kind| [(kind, false), (kind, true)])
-    {
+    for (back_end, has_other) in BackendKind::ALL.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
         let mut judge = Judge::new(&waypoint, &gateway, back_end);
         let at = judge.promise_web();
         let (own, other) = ((1, [10, 0, 0, 80]), (2, [10, 0, 0, 81]));
@@ -874,7 +871,7 @@ fn who_uses_an_address_a_minute_and_six_minutes_after_its_answer_reaches_its_hos
 #[test]
 fn a_silent_host_is_asked_for_once_a_second() {
     let gateway = program("names_gateway");
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut bench = PacketBench::new(&gateway, back_end, 2, 0).expect("it loads");
         let ask = Said {
             from: [203, 0, 113, 1],

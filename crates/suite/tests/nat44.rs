@@ -332,7 +332,7 @@ fn all_is_given_back(judge: &mut Judge<'_>, random: &mut SuiteRandom) {
 #[test]
 fn made_traffic_goes_out_and_comes_back() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(44);
         let mut judge = Judge::new(&program, back_end);
         traffic(&mut judge, &mut random, 6_000, |random| match random.below(1_200) {
@@ -350,7 +350,7 @@ fn made_traffic_goes_out_and_comes_back() {
 #[test]
 fn slow_connections_are_renewed_by_packets_from_inside() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(45);
         let mut judge = Judge::new(&program, back_end);
         traffic(&mut judge, &mut random, 4_000, |random| match random.below(20) {
@@ -488,7 +488,7 @@ const TABLES: [(u8, u32, &[&str]); 3] = [
 #[test]
 fn a_host_that_opens_as_many_as_it_can_takes_no_more_than_its_part() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         for (proto, size, tables) in TABLES {
             let mut judge = Judge::new(&program, back_end);
             let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
@@ -579,7 +579,7 @@ fn not_arrived(proto: u8, from: End) -> Vec<u8> {
 fn what_nobody_has_answered_gives_way_however_long_it_is_kept() {
     let program = program();
     let host = [10, 0, 0, 9];
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         for (proto, size, tables) in TABLES {
             let mut judge = Judge::new(&program, back_end);
             let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
@@ -614,7 +614,7 @@ fn what_nobody_has_answered_gives_way_however_long_it_is_kept() {
 fn nobody_outside_keeps_what_a_host_has_left() {
     let program = program();
     let host = [10, 0, 0, 9];
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         for (proto, size, tables) in TABLES {
             let mut judge = Judge::new(&program, back_end);
             let held = |judge: &Judge<'_>| tables.iter().map(|table| judge.entries(table)).sum::<usize>();
@@ -680,7 +680,7 @@ fn fragment(from: End, to: End, id: u16, place: u16) -> Vec<u8> {
 fn no_flood_of_fragments_takes_those_of_other_hosts() {
     const OF_PART: usize = 16;
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut judge = Judge::new(&program, back_end);
         let server = ([192, 0, 2, 1], 53);
         let [quiet, loud] = [([10, 0, 0, 9], 40_000), ([10, 0, 0, 10], 40_000)];
@@ -764,7 +764,7 @@ fn ends_of_first(frame: &[u8]) -> End {
 #[test]
 fn only_an_expected_reset_ends_a_connection() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(11);
         let (inside, server) = (([10, 0, 0, 9], 40_000), ([192, 0, 2, 1], 443));
         // What the host has acknowledged last, and its window, are those of `frame`.

@@ -50,7 +50,7 @@ fn pair(packets: usize, seed: u64, frame: impl Fn(OpenClass, &mut SuiteRandom) -
 
 /// Where a run with open checksums differs from one with finished ones.
 fn difference(program: &Program, proof: OpenProof, pair: &Pair) -> Option<String> {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         for size in [1, 64] {
             let finished = see(program, back_end, &pair.finished, PORTS, size).expect("it loads");
             let open = see_open(program, back_end, proof, &pair.open, PORTS, size).expect("it loads");

@@ -1,4 +1,4 @@
-//! The programs and good cases of the repository: their own tests, and the same report on both back ends
+//! The programs and good cases of the repository: their own tests, and the same report on every back end
 //! however packets are batched.
 
 use captures::generate::Profile;
@@ -15,8 +15,6 @@ use suite::traffic::traffic;
 const PORTS: u16 = 5;
 
 const DECODES: [Decode; 3] = [Decode::Lazy, Decode::Declared, Decode::Full];
-
-const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 
 /// Every program of `programs/` in every decode mode.
 fn programs() -> Vec<(String, Program)> {
@@ -50,7 +48,7 @@ fn in_source_tests_hold_on_both_back_ends() {
                 let program = compiled.program.unwrap_or_else(|| panic!("{}: {errors:?}", path.display()));
                 assert!(!compiled.tests.is_empty(), "{} has no test", path.display());
                 for case in &compiled.tests {
-                    for back_end in BACK_ENDS {
+                    for back_end in BackendKind::ALL {
                         let mismatch = engine::case::run(&program, case, back_end).expect("it loads");
                         assert_eq!(
                             mismatch,
@@ -81,8 +79,9 @@ fn generated_traffic_means_the_same_everywhere() {
             for decode in DECODES {
                 let compiled = compile_file(&path, decode).expect("a program can be read");
                 let program = compiled.program.expect("a program compiles");
-                for (back_end, size) in
-                    BACK_ENDS.into_iter().flat_map(|back_end| [(back_end, 1), (back_end, 7), (back_end, 256)])
+                for (back_end, size) in BackendKind::ALL
+                    .into_iter()
+                    .flat_map(|back_end| [(back_end, 1), (back_end, 7), (back_end, 256)])
                 {
                     let seen = see(&program, back_end, arrivals, PORTS, size).expect("it loads");
                     let judge = judge.get_or_insert_with(|| seen.clone());
@@ -98,7 +97,7 @@ fn generated_traffic_means_the_same_everywhere() {
 fn every_packet_is_accounted_for_and_runs_repeat() {
     let arrivals = dealt(traffic(Profile::sample2(), 600, PORTS, 4).frames);
     for (name, program) in programs() {
-        for back_end in BACK_ENDS {
+        for back_end in BackendKind::ALL {
             let report = || report(&program, back_end, &arrivals);
             let first = report();
             let verdicts = first.verdicts;

@@ -11,8 +11,6 @@ use packet::{Batch, Frames, LinkType};
 use ports::{CaptureLinks, CaptureSource, Ingress, IngressPolicy, MemorySource, Order};
 use suite::corpus::{compile_file, root};
 
-const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
-
 fn program(text: &str) -> Program {
     compile("case.rav", text, &|_| None, &CompileOptions::default()).program.expect("the case compiles")
 }
@@ -41,7 +39,7 @@ fn ingress() -> Ingress {
 #[test]
 fn time_never_goes_back() {
     let program = program("event at(when: time) { }  start stage all() { raise at(now) flood }");
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut bench = PacketBench::new(&program, back_end, 2, 0).expect("loads");
         let mut seen = Vec::new();
         for time in [10, 5, 10, 30, 29, 0, 31] {
@@ -57,7 +55,7 @@ fn bytes_are_those_on_the_wire_and_reads_those_that_were_captured() {
         "import std.net.{ethernet}
          start decoder frame(eth: ethernet) { if length == 900 { send 2 } flood }",
     );
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut backend = load(&program, back_end, 2, 0).expect("loads");
         let mut ledger = Ledger::new(&program, 2);
         let mut memory = vec![0; 256];

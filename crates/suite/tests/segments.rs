@@ -138,7 +138,7 @@ fn pair(
 
 /// Where a run with segments differs from one with their packets.
 fn difference(program: &Program, pair: &Pair) -> Option<String> {
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         for size in [1, 64] {
             let cut = see(program, back_end, &pair.cut, PORTS, size).expect("it loads");
             let whole = see(program, back_end, &pair.whole, PORTS, size).expect("it loads");

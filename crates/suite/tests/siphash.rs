@@ -1,4 +1,4 @@
-//! `std.siphash` against the hash of another library, on both back ends.
+//! `std.siphash` against the hash of another library, on every back end.
 
 use siphasher::sip::SipHasher24;
 use suite::agree::compare;

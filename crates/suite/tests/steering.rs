@@ -40,7 +40,7 @@ impl<'a> Workers<'a> {
             of_text: entries(&one),
             one,
             several: (0..workers).map(|_| bench(back_end)).collect(),
-            steering: [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native].map(steering),
+            steering: BackendKind::ALL.map(steering),
             packets: vec![0; workers],
         }
     }

@@ -241,7 +241,7 @@ fn host_answer(first: &Segment, seq: u32) -> Segment {
 /// Both back ends do the same.
 fn everywhere(values: &[(&str, &str)], run: impl Fn(&mut World)) {
     let program = shipped_with("waypoint.rav", values);
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut world = World::new(&program, back_end);
         world.insert("cookie_keys", &[0], &[KEYS.0.into(), KEYS.1.into()]);
         run(&mut world);
@@ -550,7 +550,7 @@ fn what_gets_no_cookie_is_refused_as_before() {
         assert_eq!((reason.as_deref(), left), (Some("host_full"), vec![]));
     });
     let program = shipped_with("waypoint.rav", FEW);
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut world = World::new(&program, back_end);
         world.crowd();
         let first = opening(40_000, 1);

@@ -147,7 +147,7 @@ impl<'a> Judge<'a> {
 #[test]
 fn frames_go_through_a_tunnel_unchanged() {
     let program = program();
-    for back_end in [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native] {
+    for back_end in BackendKind::ALL {
         let mut random = SuiteRandom::new(72);
         let mut judge = Judge::new(&program, back_end);
         for _ in 0..3_000 {

@@ -72,17 +72,17 @@ const STEPS: &[Step] = &[
     Step { name: "core", what: "the core alone holds nothing that it does without", run: build::core },
     Step {
         name: "programs",
-        what: "in-source tests of every program, both back ends",
+        what: "in-source tests of every program, all back ends",
         run: program::in_source_tests,
     },
-    Step { name: "cases", what: "every good case of the suite, both back ends", run: program::cases },
-    Step { name: "stf", what: "every STF file, both back ends", run: program::stf_files },
+    Step { name: "cases", what: "every good case of the suite, all back ends", run: program::cases },
+    Step { name: "stf", what: "every STF file, all back ends", run: program::stf_files },
     Step {
         name: "rav-format",
         what: "programs and the standard library are formatted",
         run: program::format,
     },
-    Step { name: "agree", what: "random programs mean the same on both back ends", run: program::agree },
+    Step { name: "agree", what: "random programs mean the same on all back ends", run: program::agree },
     Step {
         name: "agree-ir",
         what: "random IR that the verifier admits touches nothing else as machine code",

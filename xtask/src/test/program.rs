@@ -17,12 +17,12 @@ fn released(context: &Context, program: &str) -> Command {
     command
 }
 
-/// `ravelin test` on every program for users, with both back ends.
+/// `ravelin test` on every program for users, with all back ends.
 pub(super) fn in_source_tests(context: &Context) -> anyhow::Result<Outcome> {
     test(context, &files(&context.root.join("programs"), "rav")?)
 }
 
-/// `ravelin test` on every good case of the suite, with both back ends; modules are imported by cases and
+/// `ravelin test` on every good case of the suite, with all back ends; modules are imported by cases and
 /// hold none.
 pub(super) fn cases(context: &Context) -> anyhow::Result<Outcome> {
     let mut cases = files(&context.root.join("suite/good"), "rav")?;
@@ -30,7 +30,7 @@ pub(super) fn cases(context: &Context) -> anyhow::Result<Outcome> {
     test(context, &cases)
 }
 
-/// `ravelin test` on every STF file of the suite, with both back ends. The line `# program: PATH` names the
+/// `ravelin test` on every STF file of the suite, with all back ends. The line `# program: PATH` names the
 /// program, from the root.
 pub(super) fn stf_files(context: &Context) -> anyhow::Result<Outcome> {
     let cases = files(&context.root.join("suite/stf"), "stf")?;
@@ -41,7 +41,7 @@ pub(super) fn stf_files(context: &Context) -> anyhow::Result<Outcome> {
         let program = text.lines().find_map(|line| line.strip_prefix("# program: "));
         let program = program.with_context(|| format!("{} has no line `# program: PATH`", case.display()))?;
         execute(
-            ravelin(context).args(["test", "--back-end", "both", "--program", program.trim()]).arg(&case),
+            ravelin(context).args(["test", "--back-end", "all", "--program", program.trim()]).arg(&case),
         )?;
     }
     Ok(Outcome::Passed)
@@ -54,12 +54,12 @@ pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     execute(ravelin(context).args(["fmt", "--check"]).args(all))
 }
 
-/// Random programs and packets on both back ends, with a seed that is printed.
+/// Random programs and packets on all back ends, with a seed that is printed.
 pub(super) fn agree(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree")
 }
 
-/// Random IR on both back ends, half of it made from scratch, in memory that ends where what is in it ends;
+/// Random IR on all back ends, half of it made from scratch, in memory that ends where what is in it ends;
 /// seeds as above.
 pub(super) fn agree_ir(context: &Context) -> anyhow::Result<Outcome> {
     search(context, "agree_ir")
@@ -86,7 +86,7 @@ fn seed(context: &Context) -> Option<u64> {
 
 fn test(context: &Context, files: &[PathBuf]) -> anyhow::Result<Outcome> {
     ensure!(!files.is_empty(), "there are no files to test");
-    execute(ravelin(context).args(["test", "--back-end", "both"]).args(files))
+    execute(ravelin(context).args(["test", "--back-end", "all"]).args(files))
 }
 
 /// Files with this ending in a folder and the folders in it, sorted.

@@ -74,7 +74,7 @@ pub(crate) static TEST_BACK_ENDS: [Choice<&[BackendKind]>; 4] = [
     ("interpreter", &[BackendKind::Interpreter], "Step by step"),
     ("bytecode", &[BackendKind::Bytecode], "As bytecode"),
     ("native", &[BackendKind::Native], "As machine code"),
-    ("both", &[BackendKind::Interpreter, BackendKind::Native], "One after the other"),
+    ("all", &BackendKind::ALL, "One after the other"),
 ];
 
 /// Shapes of traffic.

@@ -234,18 +234,12 @@ fn finish(program: &Program, backend: &dyn Backend, seen: &mut Seen) {
     seen.lost = backend.lost_events();
 }
 
-/// The back ends that are judged. Without native code, tables have the forms that they have in a confined
-/// core.
-const JUDGED: &[BackendKind] = &[
-    BackendKind::Bytecode,
-    #[cfg(feature = "native")]
-    BackendKind::Native,
-];
-
-/// All back ends see the same; gives what they saw.
+/// All back ends see the same; gives what they saw. Without native code, tables have the forms that they have
+/// in a confined core.
 pub fn agree(program: &Program, frames: &Frames) -> Seen {
     let judge = run(program, BackendKind::Interpreter, frames, BATCH);
-    for (kind, size) in JUDGED.iter().flat_map(|kind| [1, 7, BATCH].map(|size| (*kind, size))) {
+    let others = BackendKind::ALL.into_iter().filter(|kind| *kind != BackendKind::Interpreter);
+    for (kind, size) in others.flat_map(|kind| [1, 7, BATCH].map(|size| (kind, size))) {
         let other = run(program, kind, frames, size);
         if other != judge {
             assert_eq!(other.verdicts, judge.verdicts, "verdicts, {kind:?}, batches of {size}\n{program}");

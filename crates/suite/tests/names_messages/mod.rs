@@ -28,8 +28,6 @@ const ROUTER_ADDRESS: [u8; 4] = [192, 0, 2, 77];
 const WEB: [u8; 4] = [10, 0, 0, 80];
 const DNS: [u8; 4] = [10, 0, 0, 53];
 
-const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
-
 /// Both programs, and what left them.
 struct Path<'a> {
     benches: [PacketBench<'a>; 2],
@@ -193,7 +191,7 @@ fn quotes(error: &[u8], sent: &[u8]) {
 #[test]
 fn errors_quote_what_their_receiver_has_sent() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new(&programs, back_end);
         for size in [28, 200] {
             let asked = datagram(true, [INITIATOR, AT], (40_000, 53), 100);
@@ -238,7 +236,7 @@ fn errors_quote_what_their_receiver_has_sent() {
 #[test]
 fn traceroute_shows_each_hop_and_the_host() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new(&programs, back_end);
         for (hops, port) in [(1, 33_434), (2, 33_437), (3, 33_440)] {
             let mut asked = datagram(true, [INITIATOR, AT], (40_000, port), 32);
@@ -261,7 +259,7 @@ fn traceroute_shows_each_hop_and_the_host() {
 #[test]
 fn the_tunnels_size_is_told_to_both_ends() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new(&programs, back_end);
         path.reaches(&datagram(true, [INITIATOR, AT], (40_000, 53), 700));
         let whole = |frame: Vec<u8>| {
@@ -317,7 +315,7 @@ fn joined(pieces: &[Vec<u8>]) -> Vec<u8> {
 #[test]
 fn fragments_arrive_as_one_packet_with_right_sums() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new(&programs, back_end);
         for (round, size) in [(1_u16, 800), (2, 24), (3, 1_480)] {
             let identified = |mut frame: Vec<u8>| {
@@ -362,7 +360,7 @@ fn fragments_arrive_as_one_packet_with_right_sums() {
 #[test]
 fn a_datagram_without_a_checksum_stays_so() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new(&programs, back_end);
         let without = |mut frame: Vec<u8>| {
             put(&mut frame, 40, 0);
@@ -381,7 +379,7 @@ fn a_datagram_without_a_checksum_stays_so() {
 #[test]
 fn protocols_without_ports_are_bound_by_addresses() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut path = Path::new(&programs, back_end);
         let of = |proto: u8, mut frame: Vec<u8>| {
             frame[23] = proto;

@@ -37,7 +37,6 @@ const IN: u16 = 2;
 
 const HOST_CARD: [u8; 6] = [2, 0, 0, 0, 0, 80];
 
-const BACK_ENDS: [BackendKind; 3] = [BackendKind::Interpreter, BackendKind::Bytecode, BackendKind::Native];
 const SERVICES: [(u8, u16); 4] = [(TCP, 80), (TCP, 22), (UDP, 53), (ECHO, 0)];
 
 /// What a packet says, without its frame.
@@ -502,7 +501,7 @@ fn by_ipv6_services_lead_to_their_hosts_and_nowhere_else() {
 #[test]
 fn by_ipv6_both_programs_are_hops_and_say_how_much_fits() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = Six::new(&programs, back_end);
         six.lead((pool(1), UDP, 53), Some((2, host(80))));
         let ask = Said {
@@ -559,7 +558,7 @@ fn by_ipv6_both_programs_are_hops_and_say_how_much_fits() {
 #[test]
 fn the_mss_of_ipv6_is_lowered_to_what_the_tunnel_takes() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = Six::new(&programs, back_end);
         six.lead((pool(1), TCP, 80), Some((1, host(80))));
         let mut body =
@@ -575,7 +574,7 @@ fn the_mss_of_ipv6_is_lowered_to_what_the_tunnel_takes() {
 #[test]
 fn by_ipv6_a_silent_host_is_asked_for_once_a_second() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = Six::new(&programs, back_end);
         let mut asked = |last: u16, now: u64| {
             let ports = (40_000, 53);
@@ -616,7 +615,7 @@ fn by_ipv6_nobody_pushes_a_proved_session_out() {
     let values = [("MOST_SESSIONS", "1000"), ("MOST_PROVED6", "101"), ("PLACES_OF_64", "100")];
     let programs = [program("waypoint"), small(&values)];
     let many = |which: u16| Ipv6Addr::new(0x2a00, which, 0, 0, 0, 0, 0, 1);
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = Six::new(&programs, back_end);
         for (proto, number) in SERVICES {
             six.lead((pool(1), proto, number), Some((1, host(80))));
@@ -663,7 +662,7 @@ fn by_ipv6_nobody_pushes_a_proved_session_out() {
 #[test]
 fn by_ipv6_a_gateway_sends_little_to_those_who_sent_it_nothing() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = Six::new(&programs, back_end);
         for gateway in [1, 2] {
             six.lead((pool(gateway.into()), UDP, 53), Some((gateway, host(80))));

@@ -2,8 +2,8 @@
 //! what strangers can do about it.
 
 use super::{
-    ACK, BACK_ENDS, ECHO, FIN, GATEWAY, HOST_CARD, IN, PLAIN, RST, SECOND, SERVICES, SYN, SYN_ACK, Said, Six,
-    TCP, UDP, address, error, number, outside, packet, place, pool, put, read, segment, small, sum, turned,
+    ACK, ECHO, FIN, GATEWAY, HOST_CARD, IN, PLAIN, RST, SECOND, SERVICES, SYN, SYN_ACK, Said, Six, TCP, UDP,
+    address, error, number, outside, packet, place, pool, put, read, segment, small, sum, turned,
 };
 use crate::program;
 use exec::BackendKind;
@@ -96,7 +96,7 @@ fn packet_four(said: Said) -> Vec<u8> {
 #[test]
 fn a_host_that_has_ipv4_alone_is_reached_by_ipv6_from_the_gateways_address() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = Six::new(&programs, back_end);
         for (proto, number) in SERVICES {
             six.lead((pool(1), proto, number), Some((1, four(80))));
@@ -282,7 +282,7 @@ fn with_same_port(ask: Said) -> Said {
 #[test]
 fn many_connections_push_no_quiet_one_out() {
     let small = [program("waypoint"), small(&[("MOST_TRANSLATED", "1000")])];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = with_host(&small, back_end);
         let quiet = [TCP, UDP, ECHO].map(|proto| {
             let ask = ask(outside(1), proto, 40_000);
@@ -305,7 +305,7 @@ fn many_connections_push_no_quiet_one_out() {
 #[test]
 fn a_network_has_a_part_of_all_places_and_no_more() {
     let small = [program("waypoint"), small(&[("PLACES_OF_64", "100"), ("PLACES_OF_48", "250")])];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = with_host(&small, back_end);
         let mut other = 0;
         let mut connected = |six: &mut Six, site: u16, link: u16| {
@@ -330,7 +330,7 @@ fn a_network_has_a_part_of_all_places_and_no_more() {
 #[test]
 fn so_many_connections_as_there_are_may_close_at_once() {
     let small = [program("waypoint"), small(&[("MOST_TRANSLATED", "40"), ("MOST_PASSING", "10")])];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = with_host(&small, back_end);
         let closed = |six: &mut Six, which: u32| {
             let ask = ask(somebody(which), TCP, 40_000);
@@ -348,7 +348,7 @@ fn so_many_connections_as_there_are_may_close_at_once() {
 #[test]
 fn the_part_of_a_network_is_counted_as_long_as_its_connections_live() {
     let small = [program("waypoint"), small(&[("PLACES_OF_64", "10")])];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let mut six = with_host(&small, back_end);
         let client = |last| ask(Ipv6Addr::new(0x2a00, 1, 1, 1, 0, 0, 0, last), TCP, 40_000);
         assert!((1..=10).all(|last| connect(&mut six, client(last)).is_some()));
@@ -392,7 +392,7 @@ fn who_forges_initiators_takes_no_port_for_long() {
 #[test]
 fn a_connection_of_tcp_ends_by_its_ends_and_by_no_stranger() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let host_acks = (ACK, HOSTS_FIRST + 1, FIRST + 1);
         let ask = ask(outside(1), TCP, 40_000);
         let client = Some((outside(1), 40_000));
@@ -438,7 +438,7 @@ fn a_connection_of_tcp_ends_by_its_ends_and_by_no_stranger() {
 #[test]
 fn a_host_begins_nothing_by_a_connection_of_who_is_translated() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         let ask = ask(outside(1), TCP, 40_000);
         let mut six = with_host(&programs, back_end);
         let port = connect(&mut six, ask).expect("there is room");
@@ -458,7 +458,7 @@ fn a_host_begins_nothing_by_a_connection_of_who_is_translated() {
 #[test]
 fn a_port_is_nobody_elses_while_the_host_may_send_there() {
     let programs = [program("waypoint"), program("names_gateway")];
-    for back_end in BACK_ENDS {
+    for back_end in BackendKind::ALL {
         // Datagrams: the first answer comes late, more come though the initiator is silent.
         let mut six = with_host(&programs, back_end);
         let first = ask(outside(1), UDP, 40_000);
