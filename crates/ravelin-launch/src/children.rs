@@ -1,6 +1,7 @@
 //! Starts the other processes of a gateway, and hands over what each of them needs.
 
 use crate::arguments::{Fronting, Settings};
+use crate::compiled::{self, Compiled, HandedIn};
 use crate::error_output::pass_on;
 use crate::kept::Store;
 use crate::reported::Reported;
@@ -20,7 +21,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -49,7 +50,7 @@ pub(crate) struct HasKept {
 pub(crate) enum Successor {
     /// From the other one.
     Same,
-    /// From `compile`.
+    /// From `compile`, or what it gave before.
     Compiled,
 }
 
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     /// Which of the cores that were started it is.
     number: u64,
     core: Started,
+    /// What it was given of `compile`.
+    handed_in: HandedIn,
     /// The last one, whether it still runs or not.
     compile: Option<Started>,
     control: Option<Started>,
@@ -105,14 +108,15 @@ impl Core {
         Ok(core)
     }
 
-    /// Starts one that takes over from this one: with its ports, and with its program or another one.
+    /// Starts one that takes over from this one: with its ports, and with its program or another one, which
+    /// is the one that `compile` gave `before` if there is one.
     ///
     /// # Errors
     /// It cannot be started, or a port's interface is away.
     pub(crate) fn start_successor(
         &mut self,
         settings: &Settings,
-        successor: Successor,
+        (successor, before): (Successor, Option<Compiled>),
         number: u64,
         store: Option<&Arc<Store>>,
         events: &SyncSender<Event>,
@@ -136,9 +140,9 @@ impl Core {
         match successor {
             Successor::Same => next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd()])?,
             Successor::Compiled => {
-                let (reads, writes) = Channel::pair()?;
+                let (reads, writes) = UnixStream::pair()?;
                 next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd(), reads.as_fd()])?;
-                next.start_compile(settings, &writes, events)?;
+                next.hand_in(settings, before, writes, events)?;
             }
         }
         next.hand_ports_over(settings)?;
@@ -181,6 +185,7 @@ impl Core {
             seed,
             number,
             core,
+            handed_in: HandedIn::default(),
             compile: None,
             control: None,
             front: None,
@@ -216,27 +221,39 @@ impl Core {
         last.is_some_and(|process| process.id == id)
     }
 
-    /// Starts a process that makes a program of the gateway's file, and gives it to the core. An earlier one
-    /// is ended.
+    /// Has the core take what `compile` gave before, or else starts a process that makes a program of the
+    /// gateway's file, and gives it to the core. An earlier such process is ended.
     ///
     /// # Errors
     /// It cannot be started, or the core is gone.
     pub(crate) fn compile(
         &mut self,
         settings: &Settings,
+        before: Option<Compiled>,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
-        let (ours, theirs) = Channel::pair()?;
-        self.channel.send(&LaunchMessage::Compile, &[ours.as_fd()])?;
-        self.start_compile(settings, &theirs, events)
+        let (reads, writes) = UnixStream::pair()?;
+        self.channel.send(&LaunchMessage::Compile, &[reads.as_fd()])?;
+        self.hand_in(settings, before, writes, events)
     }
 
-    fn start_compile(
+    /// Gives the core at the other end of `to` what `compile` gave before, or what it gives now.
+    fn hand_in(
         &mut self,
         settings: &Settings,
-        theirs: &Channel,
+        before: Option<Compiled>,
+        to: UnixStream,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
+        let number = self.handed_in.next();
+        let passes = thread::Builder::new().name("compiled".to_owned());
+        if let Some(before) = before {
+            self.handed_in.is_there(number, before.clone());
+            // If the core is gone, its end is heard of.
+            passes.spawn(move || compiled::write(to, &before))?;
+            return Ok(());
+        }
+        let (from, theirs) = UnixStream::pair()?;
         let mut arguments: Vec<&OsStr> = vec!["compile-for-core".as_ref(), settings.file.as_os_str()];
         arguments.extend(do_without(settings));
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
@@ -244,7 +261,22 @@ impl Core {
         self.compile = None;
         let start = Start { role: Role::Compile, program, arguments: &arguments, descriptors };
         self.compile = Some(start.start(settings, events)?);
+        let (core, events) = (self.number, events.clone());
+        // Where policies are signed, the store has what is to be kept.
+        let is_kept = settings.trust.is_none();
+        passes.spawn(move || {
+            let compiled = compiled::read(from);
+            // It is known before the core reports of it.
+            if !is_kept || events.send(Event::Compiled(core, number, compiled.clone())).is_ok() {
+                let _ = compiled::write(to, &compiled);
+            }
+        })?;
         Ok(())
+    }
+
+    /// What it was given of `compile`.
+    pub(crate) fn handed_in(&mut self) -> &mut HandedIn {
+        &mut self.handed_in
     }
 
     /// Starts a process that answers at the control socket by what the core tells it.

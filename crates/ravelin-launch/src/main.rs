@@ -14,6 +14,8 @@ mod arguments;
 #[cfg(target_os = "linux")]
 mod children;
 #[cfg(target_os = "linux")]
+mod compiled;
+#[cfg(target_os = "linux")]
 mod error_output;
 #[cfg(target_os = "linux")]
 mod kept;

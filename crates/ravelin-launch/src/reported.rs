@@ -11,7 +11,10 @@ pub(crate) enum What {
     /// It has taken over from another one.
     TookOver,
     /// It has a program.
-    Activated,
+    Activated {
+        /// Whether `compile` gave it, without a signature.
+        handed_in: bool,
+    },
     /// It has refused one.
     Refused,
 }
@@ -51,7 +54,7 @@ impl Reported {
             CoreReport::Activated { hash, number, because } => {
                 let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
                 let line = format!("core: program {number} runs, sha256 {hash}{}", told(&why(&because)));
-                (What::Activated, line)
+                (What::Activated { handed_in: because == Because::HandedIn }, line)
             }
             CoreReport::Refused { why } => (What::Refused, format!("core: what ran goes on: {}", told(&why))),
             CoreReport::Keep(kept) => return Err(kept),

@@ -10,6 +10,8 @@
 //!                              │         └───────────┘                                     │
 //!                              └──► front starts ◄─┐ it ends, as with each end of control  │
 //!                                        └─────────┘                                       │
+//!                   a core after the first one has what compile gave before, and compile does not start
+//!
 //! SIGHUP: compile starts again                       SIGTERM, SIGINT: everything ends
 //! SIGUSR2: another core starts, and takes over from the one that runs
 //! ```
@@ -22,6 +24,7 @@
 
 use crate::arguments::{Fronting, Settings};
 use crate::children::{Core, HasKept, Successor};
+use crate::compiled::Compiled;
 use crate::kept::{FolderError, Store};
 use crate::reported::{Reported, What};
 use crate::said::say;
@@ -116,6 +119,8 @@ pub(crate) enum Event {
     Ended(Role, i32, io::Result<ProcessEnd>),
     /// The core of this number reports.
     Report(u64, Reported),
+    /// What `compile` gave, for the core of the first number, which is handed it in as the one of the second.
+    Compiled(u64, u64, Compiled),
     /// Something was kept, or not, that the core of this number reported.
     Kept(u64, HasKept),
     /// A signal came.
@@ -219,6 +224,10 @@ struct Supervisor<'a> {
     locked: bool,
     /// It has had a program.
     active: bool,
+    /// What runs, or ran last, as `compile` gave it.
+    program: Option<Compiled>,
+    /// Whether it is to be compiled anew.
+    is_stale: bool,
     core_restart: Restart,
     compile_restart: Restart,
     control_restart: Restart,
@@ -272,6 +281,8 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         cores: 0,
         locked: false,
         active: false,
+        program: None,
+        is_stale: false,
         core_restart: Restart::new(),
         compile_restart: Restart::new(),
         control_restart: Restart::new(),
@@ -281,10 +292,14 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     supervisor.start_core()?;
     loop {
         match heard.recv_timeout(supervisor.left()) {
-            Ok(Event::Signal(SIGHUP)) => supervisor.compile_restart.at = Some(Instant::now()),
+            Ok(Event::Signal(SIGHUP)) => {
+                supervisor.is_stale = true;
+                supervisor.compile_restart.at = Some(Instant::now());
+            }
             Ok(Event::Signal(SIGUSR2)) => supervisor.wants_successor = true,
             Ok(Event::Signal(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Ok(Event::Report(number, report)) => supervisor.heard(number, &report),
+            Ok(Event::Compiled(core, number, compiled)) => supervisor.compiled(core, number, compiled),
             Ok(Event::Kept(number, kept)) => supervisor.kept(number, kept),
             Ok(Event::Ended(role, id, ended)) => supervisor.ended(role, id, &ended),
             Err(RecvTimeoutError::Timeout) => {}
@@ -355,7 +370,8 @@ impl Supervisor<'_> {
             }
         } else if self.compile_restart.is_due()
             && let Some(core) = &mut self.core
-            && let Err(error) = core.compile(self.settings, &self.events)
+            && let Err(error) =
+                core.compile(self.settings, self.program.clone().filter(|_| !self.is_stale), &self.events)
         {
             say(&format!("ravelin-launch: compile: {error}"));
             self.compile_restart.ended();
@@ -383,9 +399,10 @@ impl Supervisor<'_> {
 
     /// Starts a core that takes over from the one that runs.
     fn start_successor(&mut self, successor: Successor) {
+        let before = self.program.clone().filter(|_| !self.is_stale);
         let Supervisor { core: Some(core), settings, store, events, cores, .. } = self else { return };
         *cores += 1;
-        match core.start_successor(settings, successor, *cores, store.as_ref(), events) {
+        match core.start_successor(settings, (successor, before), *cores, store.as_ref(), events) {
             Ok(core) => {
                 let until = Instant::now() + READY_WITHIN;
                 self.successor = Some(Pending { core, successor, locked: false, until });
@@ -464,8 +481,8 @@ impl Supervisor<'_> {
                 What::TookOver if !successor.locked => return,
                 What::TookOver => self.took_over(),
                 // It says so only of what it took over with.
-                What::Activated => return,
-                What::Refused => {}
+                What::Activated { .. } => return,
+                What::Refused => self.handed_in(number, false),
             }
             return say(&reported.line);
         }
@@ -481,11 +498,46 @@ impl Supervisor<'_> {
                 (self.compile_restart.at, self.control_restart.at) = (now, now);
                 self.front_restart.at = now.filter(|_| self.settings.front.is_some());
             }
-            What::Activated => self.active = true,
+            What::Activated { handed_in } => {
+                self.active = true;
+                if handed_in {
+                    self.handed_in(number, true);
+                }
+            }
             What::TookOver => return,
-            What::Refused => {}
+            What::Refused => self.handed_in(number, false),
         }
         say(&reported.line);
+    }
+
+    /// The core of this number, which runs or is to take over.
+    fn core(&mut self, number: u64) -> Option<&mut Core> {
+        let successor = self.successor.as_mut().map(|successor| &mut successor.core);
+        self.core.iter_mut().chain(successor).find(|core| core.is(number))
+    }
+
+    /// Something of `compile` is there for a core.
+    fn compiled(&mut self, core: u64, number: u64, compiled: Compiled) {
+        if let Some(core) = self.core(core) {
+            core.handed_in().is_there(number, compiled);
+        }
+    }
+
+    /// A core reports of what it was handed in: it `runs` without a signature, or is refused.
+    fn handed_in(&mut self, core: u64, runs: bool) {
+        let Some(core) = self.core(core) else { return };
+        let (compiled, is_last) = (core.handed_in().reported(), core.handed_in().is_reported());
+        let was_stale = self.is_stale;
+        self.is_stale &= !is_last;
+        if runs {
+            self.program = compiled;
+        } else if !self.active && self.program.is_some() {
+            // What ran before goes on; if it is itself what was refused, it is compiled anew.
+            if !was_stale {
+                self.program = None;
+            }
+            self.compile_restart.at = Some(Instant::now());
+        }
     }
 
     /// A process has ended.

@@ -6,6 +6,8 @@
 
 #[path = "live_trusted/over_network.rs"]
 mod over_network;
+#[path = "live_trusted/restarted.rs"]
+mod restarted;
 #[path = "live_trusted/signed.rs"]
 mod signed;
 #[path = "live_trusted/upgraded.rs"]
@@ -172,6 +174,15 @@ impl Trusted {
         let found = self.processes(name);
         assert_eq!(found.len(), 1, "{name}");
         found[0]
+    }
+
+    /// The core that runs, once the one before it has ended.
+    fn core(&self) -> Pid {
+        let end = Instant::now() + LIMIT;
+        while self.processes("ravelin-core").len() > 1 {
+            assert!(Instant::now() < end, "the one before does not end");
+        }
+        self.process("ravelin-core")
     }
 
     fn kill(&self, name: &str) {

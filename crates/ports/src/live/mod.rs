@@ -29,7 +29,7 @@ pub mod middleware;
 mod netlink;
 mod out;
 mod presence;
-#[cfg(feature = "attach")]
+#[cfg(feature = "open")]
 pub mod secret_file;
 mod segments;
 #[cfg(feature = "attach")]

@@ -268,49 +268,78 @@ impl<'a> Grower<'a> {
     }
 }
 
-/// Counts, for every bit, what a cut there leaves.
+/// Counts, for every bit, how much less is compared after a cut there. A bit that all rules of a part fix to
+/// the same, or leave open, saves nothing there, and is not counted.
 struct Tally {
-    zeros: Vec<(f32, f32)>,
-    ones: Vec<(f32, f32)>,
-    cost: Vec<f32>,
+    /// The bits in which rules of a part differ.
+    differ: Vec<u64>,
+    /// How many rules of a part fix a bit to 0 and to 1, and the parts of the packets that are theirs.
+    fixing: Vec<[(f32, f32); 2]>,
+    saved: Vec<f32>,
 }
 
 impl Tally {
     fn new(bits: usize) -> Tally {
-        Tally { zeros: vec![(0.0, 0.0); bits], ones: vec![(0.0, 0.0); bits], cost: vec![0.0; bits] }
+        Tally { differ: vec![0; bits / 64], fixing: vec![Default::default(); bits], saved: vec![0.0; bits] }
     }
 
-    /// The bit, not yet `known`, that leaves the least; `None` if none is worth it.
+    /// The bit, not yet `known`, that saves the most; `None` if none is worth it.
     fn best(&mut self, encoded: &Encoded, parts: &[Part], known: &[u64]) -> Option<usize> {
-        self.cost.fill(0.0);
+        self.saved.fill(0.0);
         let mut whole = 0.0;
         for part in parts {
             let count = part.rules.len() as f32;
             let weight: f32 = part.rules.iter().map(|rule| rule.1).sum();
             whole += count * weight;
-            self.zeros.fill((0.0, 0.0));
-            self.ones.fill((0.0, 0.0));
-            for &(id, weight) in &part.rules {
-                for (word, (&care, &fixed)) in encoded.care(id).iter().zip(encoded.fixed(id)).enumerate() {
-                    let mut rest = care & !known[word];
-                    while rest != 0 {
-                        let bit = rest.trailing_zeros();
-                        rest &= rest - 1;
-                        let side = if fixed >> bit & 1 == 1 { &mut self.ones } else { &mut self.zeros };
-                        let side = &mut side[64 * word + bit as usize];
-                        side.0 += 1.0;
-                        side.1 += weight;
-                    }
+            self.find_differing(encoded, &part.rules, known);
+            self.count(encoded, &part.rules);
+            for (word, &differ) in self.differ.iter().enumerate() {
+                for bit in bits_of(differ).map(|bit| 64 * word + bit) {
+                    let [zeros, ones] = std::mem::take(&mut self.fixing[bit]);
+                    let both = (weight - zeros.1 - ones.1) / 2.0;
+                    let left = (zeros.1 + both) * (count - ones.0) + (ones.1 + both) * (count - zeros.0);
+                    self.saved[bit] += count * weight - left;
                 }
             }
-            for ((cost, zeros), ones) in self.cost.iter_mut().zip(&self.zeros).zip(&self.ones) {
-                let both = (weight - zeros.1 - ones.1) / 2.0;
-                *cost += (zeros.1 + both) * (count - ones.0) + (ones.1 + both) * (count - zeros.0);
+        }
+        // Of bits that save the same, the first one.
+        let best = (0..self.saved.len()).rev().max_by(|&a, &b| self.saved[a].total_cmp(&self.saved[b]))?;
+        (whole - self.saved[best] < GAIN * whole).then_some(best)
+    }
+
+    /// Finds the bits, not yet `known`, that rules of a part treat differently.
+    fn find_differing(&mut self, encoded: &Encoded, rules: &Weighed, known: &[u64]) {
+        self.differ.fill(0);
+        let Some(&(first, _)) = rules.first() else { return };
+        let (care, fixed) = (encoded.care(first), encoded.fixed(first));
+        for &(id, _) in rules {
+            let others = encoded.care(id).iter().zip(encoded.fixed(id));
+            for ((differ, first), other) in self.differ.iter_mut().zip(care.iter().zip(fixed)).zip(others) {
+                *differ |= first.0 ^ other.0 | first.1 ^ other.1;
             }
         }
-        let open = |bit: &usize| known[bit / 64] >> (bit % 64) & 1 == 0;
-        let best =
-            (0..self.cost.len()).filter(open).min_by(|&a, &b| self.cost[a].total_cmp(&self.cost[b]))?;
-        (self.cost[best] < GAIN * whole).then_some(best)
+        self.differ.iter_mut().zip(known).for_each(|(differ, known)| *differ &= !known);
     }
+
+    /// Counts which rules of a part fix these bits.
+    fn count(&mut self, encoded: &Encoded, rules: &Weighed) {
+        for &(id, weight) in rules {
+            for (word, (&care, &fixed)) in encoded.care(id).iter().zip(encoded.fixed(id)).enumerate() {
+                for bit in bits_of(care & self.differ[word]) {
+                    let side = &mut self.fixing[64 * word + bit][(fixed >> bit & 1) as usize];
+                    side.0 += 1.0;
+                    side.1 += weight;
+                }
+            }
+        }
+    }
+}
+
+/// The places of the ones, from the lowest on.
+fn bits_of(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros() as usize);
+        word &= word.wrapping_sub(1);
+        bit
+    })
 }
