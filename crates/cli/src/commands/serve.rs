@@ -430,6 +430,7 @@ fn remark(words: &str) {
 /// Says what was obtained, as far as somebody can read it.
 fn tell(ports: &[PortView], config: &Config) {
     let mut err = anstream::stderr();
+    let _ = writeln!(err, "{}", trusted::told_without(config));
     for port in ports {
         let _ = writeln!(err, "port {}: {}, {}", port.port, port.interface, port.mode);
     }

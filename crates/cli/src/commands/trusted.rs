@@ -80,8 +80,17 @@ pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer
     Err(finding(format!("ravelin-launch cannot be started: {}", launch.exec())))
 }
 
-/// Whether a confined core can do what the file asks for.
-fn suits(config: &Config) -> Result<(), String> {
+/// What a gateway without `--trusted` says of that.
+pub(super) fn told_without(config: &Config) -> String {
+    let more = match lacking(config) {
+        None => "`ravelin serve --trusted` separates its parts".to_owned(),
+        Some(lacking) => lacking,
+    };
+    format!("one process: whoever takes over any part of it has the packets and the filter; {more}")
+}
+
+/// What the file asks for that a confined core cannot do.
+fn lacking(config: &Config) -> Option<String> {
     let asked = [
         (config.routing.is_active(), "addresses and routes"),
         (config.metrics.is_some(), "`metrics`"),
@@ -89,17 +98,22 @@ fn suits(config: &Config) -> Result<(), String> {
         (config.names.is_some() || config.register.is_some(), "names"),
         (!config.workers.cores.is_empty(), "`cores`"),
     ];
-    for port in &config.ports {
-        can_be_handed_over(port)
-            .map_err(|what| format!("port {} cannot be had with `--trusted` yet: {what}", port.name()))?;
+    let port = |port: &WantedPort| {
+        let what = can_be_handed_over(port).err()?;
+        Some(format!("port {} cannot be had with `--trusted` yet: {what}", port.name()))
+    };
+    let asked = asked.iter().find(|(is_asked, _)| *is_asked);
+    let asked = asked.map(|(_, what)| format!("{what} cannot be had with `--trusted` yet"));
+    config.ports.iter().find_map(port).or(asked)
+}
+
+/// Whether a confined core can do what the file asks for.
+fn suits(config: &Config) -> Result<(), String> {
+    if let Some(lacking) = lacking(config) {
+        return Err(format!("{lacking}; change the file, or leave `--trusted` out"));
     }
-    if config.trust.is_some() {
-        suits_signed(config)?;
-    }
-    match asked.iter().find(|(is_asked, _)| *is_asked) {
-        Some((_, what)) => Err(format!(
-            "{what} cannot be had with `--trusted` yet: remove them from the file, or leave `--trusted` out"
-        )),
+    match config.trust {
+        Some(_) => suits_signed(config),
         None => Ok(()),
     }
 }
