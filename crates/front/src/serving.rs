@@ -346,7 +346,8 @@ fn whose(client: &PinnedClient, peer: SocketAddr) -> String {
 /// What a question changes, in words.
 fn change(question: &ControlQuestion) -> Option<String> {
     match question {
-        ControlQuestion::Show => None,
+        // The latter are not passed on.
+        ControlQuestion::Show | ControlQuestion::Table(_) | ControlQuestion::Change { .. } => None,
         ControlQuestion::Install { bundle, confirm_within: None } => {
             Some(format!("hands a bundle of {} bytes in", bundle.len()))
         }
@@ -362,7 +363,7 @@ fn became(answer: &CoreAnswer) -> String {
     match answer {
         CoreAnswer::Runs { policy, .. } => format!("version {} runs", policy.version),
         CoreAnswer::Refused(why) => format!("refused: {why}"),
-        CoreAnswer::Shown(_) => "something else was answered".to_owned(),
+        _ => "something else was answered".to_owned(),
     }
 }
 

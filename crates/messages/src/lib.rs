@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bounded;
 #[cfg(target_os = "linux")]
 mod channel;
 pub mod compile;

@@ -63,3 +63,9 @@ pub const STATE_AT_ONCE: usize = 4096;
 /// The longest message with state between cores, in bytes: so many entries, each with a key and a value of
 /// 512 columns of one bit, of which each takes a byte.
 pub const LONGEST_STATE_MESSAGE: usize = STATE_AT_ONCE * 1088 + 64;
+
+/// How many entries `control` changes with one question at most.
+pub const MOST_CHANGES: usize = 64;
+
+/// The most columns of a key or a value of a table.
+pub const MOST_COLUMNS: usize = 512;

@@ -1,6 +1,9 @@
 //! Answers the questions of `control`, one process after the other, and takes the policies that it hands in.
 
+use crate::changing::ChangeError;
+use crate::declared::declared;
 use crate::error::say;
+use crate::granted::ChangeRefusal;
 use crate::guarded::Refused;
 use crate::in_force::InstallError;
 use crate::policies::Policies;
@@ -8,7 +11,7 @@ use engine::figures::by_reason;
 use engine::live::look::Counted;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown, ShownPolicy};
-use messages::limits::{AFTER_CHANGE, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE};
+use messages::limits::{AFTER_CHANGE, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -51,7 +54,7 @@ impl<'a> Answering<'a> {
                 }
             };
             let answer = self.answer(question);
-            if let Err(error) = control.send(&answer, &[]) {
+            if let Err(error) = control.send_at_most(LONGEST_MESSAGE, &answer, &too_long()) {
                 say(&format_args!("control does not take its answer: {error}"));
                 return;
             }
@@ -71,6 +74,10 @@ impl<'a> Answering<'a> {
         while self.has_kept.try_recv().is_ok() {}
         let taken = match question {
             ControlQuestion::Show => return self.shown(),
+            ControlQuestion::Table(number) => return self.table(number),
+            ControlQuestion::Change { number, changes } => {
+                return changed(self.policies.activation().change(number, &changes));
+            }
             ControlQuestion::Install { bundle, confirm_within } => {
                 self.policies.install(bundle, confirm_within)
             }
@@ -106,6 +113,17 @@ impl<'a> Answering<'a> {
         }
     }
 
+    /// How a table is declared.
+    fn table(&self, table: u32) -> CoreAnswer {
+        let activation = self.policies.activation();
+        let running = activation.hold();
+        CoreAnswer::Table {
+            number: running.active.number,
+            workers: activation.remote().workers() as u16,
+            table: declared(&running.granted, table),
+        }
+    }
+
     /// What runs, and what became of packets.
     fn shown(&self) -> CoreAnswer {
         let (active, policy) = self.policies.shown();
@@ -127,4 +145,21 @@ impl<'a> Answering<'a> {
             refused: self.refused.iter().map(|(port, counts)| (port.clone(), counts.by_name())).collect(),
         })
     }
+}
+
+/// What became of changes of entries.
+fn changed(made: Result<u32, ChangeError>) -> CoreAnswer {
+    match made {
+        Ok(withdrawn) => CoreAnswer::Changed { withdrawn },
+        Err(ChangeError::Refused(refusal @ ChangeRefusal::TooFast { wait, .. })) => {
+            let milliseconds = wait.as_nanos().div_ceil(1_000_000) as u64;
+            CoreAnswer::TooFast { why: refusal.to_string(), milliseconds }
+        }
+        Err(error) => CoreAnswer::Refused(error.to_string()),
+    }
+}
+
+/// In place of an answer that is longer than `control` takes.
+fn too_long() -> CoreAnswer {
+    CoreAnswer::Refused(format!("the answer is longer than {LONGEST_MESSAGE} bytes"))
 }
