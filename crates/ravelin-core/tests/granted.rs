@@ -7,13 +7,13 @@ use messages::control::{EntryChange, EntryDeed};
 use proptest::prelude::*;
 use ravelin_core::granted::{ChangeRefusal, Granted};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = "import std.net.{ethernet, ipv4}
 reason lost \"no route\"
 table routes: lpm(vrf: u8, dst: u8) -> port { capacity 8 }
-table pairs: exact(a: u4, b: u4) -> (x: u3, y: u2) { capacity 8 }
+table pairs: exact(a: u4, b: u4) -> (u3, u2) { capacity 8 }
 table acl: rules(src: u8) -> { permit } { capacity 8 }
 table free: exact(u8) -> port { capacity 8 }
 start stage all() { drop lost }
@@ -22,8 +22,11 @@ const ROUTES: u32 = 0;
 const PAIRS: u32 = 1;
 
 fn program() -> Arc<ir::Program> {
-    let compiled = compile("p.rav", PROGRAM, &|_| None, &CompileOptions::default());
-    Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
+    static COMPILED: LazyLock<Arc<ir::Program>> = LazyLock::new(|| {
+        let compiled = compile("p.rav", PROGRAM, &|_| None, &CompileOptions::default());
+        Arc::new(compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics)))
+    });
+    COMPILED.clone()
 }
 
 /// Routes within 1/4 of the first table, and a part of the pairs; rates that divide a second.
