@@ -113,3 +113,113 @@ fn withdraw(generation: &mut Generation, changes: &[Admitted]) -> u32 {
 fn puts(changes: &[Admitted]) -> impl Iterator<Item = &Admitted> {
     changes.iter().filter(|change| change.puts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activation::{Loading, prepare};
+    use bundle::{KeyPrefix, TableRight};
+    use engine::live;
+    use exec::BackendKind;
+    use ir::Match;
+    use ir::print::print;
+    use lang::pipeline::{CompileOptions, compile};
+    use messages::control::EntryDeed;
+    use std::thread;
+    use std::time::Duration;
+
+    const PROGRAM: &str = "import std.net.ethernet
+reason full \"no room\"
+table hosts: exact(u8) -> u8 { capacity 4  age 1h  evict refuse }
+table other: exact(u8) -> u8 { capacity 4 }
+start decoder d(eth: ethernet) {
+    learn hosts[7] = 1 else { }
+    match other[7] { some x => drop full, none => drop full }
+}";
+    const LOADING: Loading = Loading { back_end: BackendKind::Bytecode, workers: 2, ports: 1, seed: 1 };
+
+    fn put(key: u128, value: u128) -> EntryChange {
+        EntryChange { table: 0, length: 8, bits: key, deed: EntryDeed::Put(vec![value]) }
+    }
+
+    fn withdraw(key: u128) -> EntryChange {
+        EntryChange { table: 0, length: 8, bits: key, deed: EntryDeed::Withdraw }
+    }
+
+    /// What each worker has in `hosts`: keys and values.
+    fn held(activation: &Activation) -> Vec<Vec<(u128, u128)>> {
+        let all = activation.remote().ask(|generation, _| {
+            let number = |entry: &Entry| match entry.key[0] {
+                Match::Exact(key) => (key, entry.value[0]),
+                _ => (0, 0),
+            };
+            generation.backend.entries(0).iter().map(|(entry, _)| number(entry)).collect()
+        });
+        all.expect("they run")
+    }
+
+    #[test]
+    fn a_batch_is_made_at_all_workers_or_at_none() {
+        let compiled = compile("p.rav", PROGRAM, &|_| None, &CompileOptions::default());
+        let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+        let right = TableRight {
+            table: "hosts".to_owned(),
+            prefixes: vec![KeyPrefix::new(8, 0, 0).expect("a prefix")],
+            most_entries: 9,
+            changes_per_second: u32::MAX,
+        };
+        let clock: Arc<dyn Clock> = Arc::new(MachineClock);
+        let (loops, remote) = live::workers(vec![Vec::new(), Vec::new()], &clock).expect("descriptors");
+        let prepared = prepare(&print(&program), &[right], LOADING, 2).expect("it loads");
+        let activation = Activation::new(remote.clone(), LOADING);
+        let resting = remote.rest();
+        let boot = Loading { back_end: BackendKind::Bytecode, ..LOADING };
+        let generations = crate::activation::generations(crate::boot::program(), boot, 1).expect("it loads");
+        let runs = remote.clone();
+        let workers = thread::spawn(move || live::run(loops, generations, &runs, &[]));
+        activation.begin(prepared, resting).expect("they run");
+        // The right begins as if a second's changes had been made.
+        thread::sleep(Duration::from_millis(10));
+        let change = |changes: &[EntryChange]| activation.change(2, changes);
+
+        assert_eq!(change(&[put(1, 1), put(2, 1)]).expect("within the right"), 0);
+        assert_eq!(held(&activation), [[(1, 1), (2, 1)], [(1, 1), (2, 1)]]);
+        // One worker has learned something of its own, and has room for one more; one entry would end.
+        let learned = activation.remote().ask_at(1, |generation| {
+            let now = MachineClock.program();
+            generation.backend.learn(0, &Entry::exact(&[8], &[3]), now)
+        });
+        learned.expect("it runs").expect("there is room");
+        let before = held(&activation);
+        let ends = |activation: &Activation| {
+            activation.remote().ask_at(1, |generation| generation.backend.age_of(0, &[Match::Exact(8)], 0))
+        };
+        let ended = ends(&activation);
+        let full = change(&[put(1, 5), withdraw(2), put(8, 6), put(3, 1), put(4, 1)]).expect_err("no room");
+        assert!(matches!(full, ChangeError::Entry(EntryError::Full { .. })), "{full}");
+        assert_eq!((held(&activation), ends(&activation)), (before, ended), "as it was");
+        assert_eq!(activation.hold().granted.held().count(), 2);
+
+        assert_eq!(change(&[put(1, 5), withdraw(2), put(3, 1)]).expect("there is room"), 1);
+        assert_eq!(held(&activation), [vec![(1, 5), (3, 1)], vec![(1, 5), (3, 1), (8, 3)]]);
+        assert_eq!(change(&[withdraw(8), withdraw(9)]).expect("one worker has it"), 1);
+        let not_its = EntryChange { table: 1, ..put(1, 1) };
+        assert!(matches!(
+            change(&[put(4, 4), not_its]),
+            Err(ChangeError::Refused(ChangeRefusal::NoRight(_)))
+        ));
+        assert!(matches!(activation.change(1, &[put(4, 4)]), Err(ChangeError::Changed)));
+        assert_eq!(held(&activation), [[(1, 5), (3, 1)], [(1, 5), (3, 1)]]);
+        assert_eq!(activation.hold().granted.held().count(), 2);
+
+        // Another program begins with what was signed, and without rights nothing changes.
+        activation.activate(&print(&program), &[]).expect("it takes over");
+        assert_eq!(held(&activation), [[]; 2] as [[(u128, u128); 0]; 2]);
+        assert!(matches!(
+            activation.change(3, &[put(1, 1)]),
+            Err(ChangeError::Refused(ChangeRefusal::NoRight(_)))
+        ));
+        remote.stop();
+        workers.join().expect("it ends");
+    }
+}
