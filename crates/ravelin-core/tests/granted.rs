@@ -132,7 +132,7 @@ impl Model {
             ROUTES => {
                 let behind = 16_u32.checked_sub((*length).into());
                 let zeros = behind.is_some_and(|behind| bits % (1 << behind) == 0);
-                (*length >= 10 && zeros && bits / 64 == 0b0000_0001_01, [16, 0])
+                (*length >= 10 && zeros && bits / 64 == 5, [16, 0])
             }
             PAIRS => (*length == 8 && bits / 64 == 1, [3, 2]),
             _ => return false,

@@ -141,7 +141,7 @@ impl Session<'_> {
             _ => Err(RequestRefusal::new(
                 RefusalCode::Closed,
                 RefusalPlace::NONE,
-                "the core is confined: entries are inserted and removed there one by one, as its policy allows, and nothing else can be asked of its tables",
+                "the core is confined: its tables are told, and entries inserted and removed; nothing else",
             )),
         }
     }
@@ -188,8 +188,8 @@ fn unexpected(answer: CoreAnswer) -> RequestRefusal {
     RequestRefusal::new(RefusalCode::Refused, RefusalPlace::NONE, why)
 }
 
-/// The columns of a key, joined, and how many bits are given. A key of more bits than can be joined is one of a
-/// table without a right.
+/// The columns of a key, joined, and how many bits are given. A key of more bits than can be joined is one of
+/// a table without a right.
 fn joined(table: &Table, key: &[Match]) -> (u128, u8) {
     let (mut bits, mut given) = (0_u128, 0_u8);
     for (column, part) in table.keys.iter().zip(key) {
