@@ -50,7 +50,7 @@ impl ClientRole {
             ControlQuestion::Confirm { .. } => Some(ClientRole::Operator),
             ControlQuestion::Install { confirm_within: Some(_), .. } => Some(ClientRole::Administrator),
             ControlQuestion::Install { confirm_within: None, .. } => Some(ClientRole::Owner),
-            ControlQuestion::Table(_) | ControlQuestion::Change { .. } => None,
+            _ => None,
         }
     }
 

@@ -346,8 +346,6 @@ fn whose(client: &PinnedClient, peer: SocketAddr) -> String {
 /// What a question changes, in words.
 fn change(question: &ControlQuestion) -> Option<String> {
     match question {
-        // The latter are not passed on.
-        ControlQuestion::Show | ControlQuestion::Table(_) | ControlQuestion::Change { .. } => None,
         ControlQuestion::Install { bundle, confirm_within: None } => {
             Some(format!("hands a bundle of {} bytes in", bundle.len()))
         }
@@ -355,6 +353,7 @@ fn change(question: &ControlQuestion) -> Option<String> {
             Some(format!("hands a bundle of {} bytes in, to be confirmed within {seconds} s", bundle.len()))
         }
         ControlQuestion::Confirm { .. } => Some("confirms".to_owned()),
+        _ => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! The control plane beside a confined core: it answers at the control socket by what the core tells it, and
 //! has no way to the packets.
 
+mod picture;
+
 use crate::active::{ActiveView, SignedView};
 use crate::clients::{Attending, Clients};
 use crate::control::{self, Asked, ControlAnswer, Conversation, InstallWish};
@@ -125,6 +127,7 @@ impl From<CoreAnswer> for ControlAnswer {
         match answer {
             CoreAnswer::Shown(shown) => ControlAnswer::Active(Box::new(ActiveView::from(shown))),
             CoreAnswer::Runs { policy, not_kept } => ControlAnswer::Done(runs(policy.into(), not_kept)),
+            CoreAnswer::Figures(figures) => ControlAnswer::Picture(Box::new((*figures).into())),
             CoreAnswer::Refused(why) => ControlAnswer::Error(why),
             _ => ControlAnswer::Error("the core answers something else".to_owned()),
         }
@@ -162,6 +165,7 @@ fn answer(core: &Mutex<Channel>, asked: &Asked, known: &mut Option<Known>) -> Co
             }
         }
         Asked::Active => told(ask(core, &ControlQuestion::Show)),
+        Asked::Picture => told(ask(core, &ControlQuestion::Figures)),
         Asked::Install(wish) if wish.bytes > LONGEST_BUNDLE as u64 => ControlAnswer::Error(format!(
             "the bundle has {} bytes, of which at most {LONGEST_BUNDLE} are taken: make the policy smaller",
             wish.bytes

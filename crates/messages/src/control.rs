@@ -1,6 +1,7 @@
 //! What `control` asks of the core, and what the core answers: one answer for each question, in order.
 
 use crate::bounded::at_most;
+use crate::figures::ShownFigures;
 use crate::limits::{MOST_CHANGES, MOST_COLUMNS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -23,8 +24,36 @@ pub enum ControlQuestion {
         /// SHA-256 of the payload of its bundle.
         hash: [u8; 32],
     },
+    /// What was counted.
+    Figures,
     /// How a table is declared, by its number.
     Table(u32),
+    /// A few entries of a table at one worker.
+    Entries {
+        /// The number of the program that is meant, as it was told.
+        number: u64,
+        /// The number of the table.
+        table: u32,
+        /// The worker, from 0.
+        worker: u16,
+        /// Only those that no worker before it has.
+        own: bool,
+        /// Where they begin: (0, 0), or what was told with those before.
+        place: (u128, u8),
+    },
+    /// The entry with a key at one worker: of a table of exact keys or of prefixes.
+    Entry {
+        /// The number of the program that is meant, as it was told.
+        number: u64,
+        /// The number of the table.
+        table: u32,
+        /// The worker, from 0.
+        worker: u16,
+        /// How many bits of the key are given, as in [`EntryChange::length`].
+        length: u8,
+        /// The key, as in [`EntryChange::bits`].
+        bits: u128,
+    },
     /// Change entries of tables: all of them, or none.
     Change {
         /// The number of the program that is meant, as it was told.
@@ -69,6 +98,8 @@ pub enum CoreAnswer {
         /// Why it is not kept over an end of the gateway, if it is not.
         not_kept: Option<String>,
     },
+    /// To [`ControlQuestion::Figures`].
+    Figures(Box<ShownFigures>),
     /// To [`ControlQuestion::Table`].
     Table {
         /// The number of the program, as in [`Shown::number`].
@@ -77,6 +108,13 @@ pub enum CoreAnswer {
         workers: u16,
         /// The table, if there is one with this number.
         table: Option<ShownTable>,
+    },
+    /// To [`ControlQuestion::Entries`] and [`ControlQuestion::Entry`]. There may be none although more follow.
+    Entries {
+        /// The entries.
+        entries: Vec<ShownEntry>,
+        /// Where the next ones begin, if there may be any.
+        next: Option<(u128, u8)>,
     },
     /// To [`ControlQuestion::Change`]: all of it is done.
     Changed {
@@ -92,6 +130,32 @@ pub enum CoreAnswer {
     },
     /// The question cannot be answered, for a reason for people. Nothing of it is done.
     Refused(String),
+}
+
+/// An entry of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownEntry {
+    /// A part for each column of the key.
+    pub key: Vec<ShownMatch>,
+    /// The columns of the value.
+    pub value: Vec<u128>,
+    /// Its priority, 0 in tables without them.
+    pub priority: u32,
+}
+
+/// What a column of a key has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ShownMatch {
+    /// Anything.
+    Any,
+    /// This number.
+    Exact(u128),
+    /// A number whose first bits, so many, are those of this one.
+    Prefix(u128, u8),
+    /// A number whose bits under the mask, the second number, are those of the first.
+    Masked(u128, u128),
+    /// From the first number to the second.
+    Range(u128, u128),
 }
 
 /// How a table is declared, and whether it may be changed.

@@ -22,6 +22,7 @@ mod bounded;
 mod channel;
 pub mod compile;
 pub mod control;
+pub mod figures;
 pub mod frame;
 pub mod front;
 pub mod launch;

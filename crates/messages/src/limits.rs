@@ -69,3 +69,9 @@ pub const MOST_CHANGES: usize = 64;
 
 /// The most columns of a key or a value of a table.
 pub const MOST_COLUMNS: usize = 512;
+
+/// How many entries the core tells with one answer at most: workers copy them between two batches.
+pub const ENTRIES_AT_ONCE: usize = 64;
+
+/// How many cells of counters the core tells at most: those behind them are left out.
+pub const MOST_CELLS: usize = 16 << 10;

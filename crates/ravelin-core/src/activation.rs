@@ -105,6 +105,11 @@ impl Activation {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether its programs are machine code.
+    pub(crate) fn has_machine_code(&self) -> bool {
+        self.loading.back_end != BackendKind::Bytecode
+    }
+
     /// The handle of the workers.
     pub(crate) fn remote(&self) -> &Remote {
         &self.remote
@@ -116,7 +121,7 @@ impl Activation {
     /// The text is no program that the verifier admits, a right is none for it, or it cannot take over; what
     /// ran before goes on.
     pub fn activate(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
-        if self.loading.back_end != BackendKind::Bytecode {
+        if self.has_machine_code() {
             return Err(ActivationError::LockedIn);
         }
         // One takeover after the other: each counts from the one before it.

@@ -3,9 +3,11 @@
 use crate::changing::ChangeError;
 use crate::declared::declared;
 use crate::error::say;
+use crate::figures::{SeenPort, figures};
 use crate::granted::ChangeRefusal;
 use crate::guarded::Refused;
 use crate::in_force::InstallError;
+use crate::listing::{Asked, ListError, Part};
 use crate::policies::Policies;
 use engine::figures::by_reason;
 use engine::live::look::Counted;
@@ -23,6 +25,7 @@ pub(crate) struct Answering<'a> {
     layers: &'a [String],
     /// What was refused of each VNIC, with the name of the port.
     refused: &'a [(String, Arc<Refused>)],
+    ports: &'a [SeenPort],
     /// What `launch` has kept.
     has_kept: &'a Receiver<(u64, Option<String>)>,
     /// The end of the last change that was asked for.
@@ -35,9 +38,10 @@ impl<'a> Answering<'a> {
         policies: &'a Policies,
         layers: &'a [String],
         refused: &'a [(String, Arc<Refused>)],
+        ports: &'a [SeenPort],
         has_kept: &'a Receiver<(u64, Option<String>)>,
     ) -> Answering<'a> {
-        Answering { policies, layers, refused, has_kept, changed: None }
+        Answering { policies, layers, refused, ports, has_kept, changed: None }
     }
 
     /// Answers until the other end is gone, says something that is not understood, or does not read.
@@ -74,7 +78,17 @@ impl<'a> Answering<'a> {
         while self.has_kept.try_recv().is_ok() {}
         let taken = match question {
             ControlQuestion::Show => return self.shown(),
+            ControlQuestion::Figures => {
+                let figures = figures(self.policies.activation(), self.ports);
+                return figures.map_or_else(ended, |figures| CoreAnswer::Figures(Box::new(figures)));
+            }
             ControlQuestion::Table(number) => return self.table(number),
+            ControlQuestion::Entries { number, table, worker, own, place } => {
+                return told(self.policies.activation().entries(Asked { number, table, worker }, own, place));
+            }
+            ControlQuestion::Entry { number, table, worker, length, bits } => {
+                return told(self.policies.activation().entry(Asked { number, table, worker }, length, bits));
+            }
             ControlQuestion::Change { number, changes } => {
                 return changed(self.policies.activation().change(number, &changes));
             }
@@ -129,7 +143,7 @@ impl<'a> Answering<'a> {
         let (active, policy) = self.policies.shown();
         let whole = self.policies.activation().remote().look().and_then(Counted::whole);
         let Some(counted) = whole else {
-            return CoreAnswer::Refused("a worker of the core has ended".to_owned());
+            return ended();
         };
         let (program, ledger) = (&counted.program, &counted.ledger);
         CoreAnswer::Shown(Shown {
@@ -144,6 +158,18 @@ impl<'a> Answering<'a> {
             policy,
             refused: self.refused.iter().map(|(port, counts)| (port.clone(), counts.by_name())).collect(),
         })
+    }
+}
+
+fn ended() -> CoreAnswer {
+    CoreAnswer::Refused("a worker of the core has ended".to_owned())
+}
+
+/// Entries, or why they are not told.
+fn told(entries: Result<Part, ListError>) -> CoreAnswer {
+    match entries {
+        Ok((entries, next)) => CoreAnswer::Entries { entries, next },
+        Err(error) => CoreAnswer::Refused(error.to_string()),
     }
 }
 

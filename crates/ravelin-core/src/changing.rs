@@ -118,13 +118,14 @@ fn puts(changes: &[Admitted]) -> impl Iterator<Item = &Admitted> {
 mod tests {
     use super::*;
     use crate::activation::{Loading, prepare};
+    use crate::listing::Asked;
     use bundle::{KeyPrefix, TableRight};
     use engine::live;
     use exec::BackendKind;
     use ir::Match;
     use ir::print::print;
     use lang::pipeline::{CompileOptions, compile};
-    use messages::control::EntryDeed;
+    use messages::control::{EntryDeed, ShownMatch};
     use std::thread;
     use std::time::Duration;
 
@@ -202,6 +203,27 @@ start decoder d(eth: ethernet) {
 
         assert_eq!(change(&[put(1, 5), withdraw(2), put(3, 1)]).expect("there is room"), 1);
         assert_eq!(held(&activation), [vec![(1, 5), (3, 1)], vec![(1, 5), (3, 1), (8, 3)]]);
+        let told = |worker, own| {
+            let asked = Asked { number: 2, table: 0, worker };
+            let (entries, next) = activation.entries(asked, own, (0, 0)).expect("they are told");
+            assert_eq!(next, None);
+            entries.into_iter().map(|entry| (entry.key[0], entry.value[0])).collect::<Vec<_>>()
+        };
+        let shown = [1, 3, 8].map(ShownMatch::Exact).into_iter().zip([5, 1, 3]).collect::<Vec<_>>();
+        let sorted = |mut entries: Vec<(ShownMatch, u128)>| {
+            entries.sort_by_key(|(_, value)| (5 - value) % 4);
+            entries
+        };
+        assert_eq!(sorted(told(1, false)), sorted(shown.clone()));
+        assert_eq!(told(1, true), shown[2..], "that of this worker alone");
+        for wrong in [(3, 0, 0), (2, 9, 0), (2, 0, 2)] {
+            let asked = Asked { number: wrong.0, table: wrong.1, worker: wrong.2 };
+            assert!(activation.entries(asked, false, (u128::MAX, 255)).is_err());
+        }
+        let one = |length, bits| activation.entry(Asked { number: 2, table: 0, worker: 1 }, length, bits);
+        assert_eq!(one(8, 8).expect("it is told").0[0].value, [3]);
+        assert!(one(8, 9).expect("there is none").0.is_empty());
+        assert!(one(7, 8).is_err() && one(8, 256).is_err());
         assert_eq!(change(&[withdraw(8), withdraw(9)]).expect("one worker has it"), 1);
         let not_its = EntryChange { table: 1, ..put(1, 1) };
         assert!(matches!(

@@ -1,7 +1,8 @@
 //! Tables of a confined core for other programs: a client of the control socket is answered in the binary
 //! protocol by what the core tells, and the core judges each change that the client wants.
 
-use super::limits::{ANSWERS, CHANGE_WAITS};
+use super::limits::{ANSWERS, CHANGE_WAITS, LISTED, LISTED_STEPS};
+use super::listing::{Cursor, Listing};
 use super::output::{Output, Waits};
 use super::schema::Known;
 use super::{PART, read};
@@ -9,10 +10,13 @@ use crate::limits::{PATIENCE, SILENCE};
 use client::answer::TableAnswer;
 use client::frame::{LONGEST_REQUEST, TableFrame};
 use client::message::TableRequest;
-use client::{RefusalCode, RefusalPlace, RequestRefusal};
+use client::{KeyMatch, ListedEntry, RefusalCode, RefusalPlace, RequestRefusal, TableEntry};
+use exec::EntryPlace;
 use ir::{Entry, Match, Table};
 use messages::ChannelError;
-use messages::control::{ControlQuestion, CoreAnswer, EntryChange, EntryDeed, ShownTable};
+use messages::control::{
+    ControlQuestion, CoreAnswer, EntryChange, EntryDeed, ShownEntry, ShownMatch, ShownTable,
+};
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -26,7 +30,7 @@ pub(crate) fn known(core: &AskCore<'_>) -> Result<Known, RequestRefusal> {
     let mut tables: Vec<ShownTable> = Vec::new();
     let mut of = None;
     loop {
-        match asked(core, &ControlQuestion::Table(tables.len() as u32))? {
+        match asked_core(core, &ControlQuestion::Table(tables.len() as u32))? {
             // Another program has taken over meanwhile.
             CoreAnswer::Table { number, .. } if of.is_some_and(|of| of != number) => {
                 (of, tables) = (None, Vec::new());
@@ -123,6 +127,14 @@ impl Session<'_> {
                 self.known = known(self.core)?;
                 Ok(TableAnswer::Schema(self.known.schema.clone()))
             }
+            TableRequest::List { table, worker, most, cursor } => {
+                self.list(&Listing { table, worker, most, cursor })
+            }
+            TableRequest::Find { table, key, priority } => {
+                let key = self.known.key(table, key, priority, 0)?;
+                let entries = self.find(table, &key)?;
+                Ok(TableAnswer::Entries { cursor: Vec::new(), entries })
+            }
             TableRequest::Read { table, keys_alone, text } => {
                 let entries = read(&self.known, table, keys_alone, &text)?;
                 Ok(TableAnswer::Entries { cursor: Vec::new(), entries })
@@ -146,6 +158,48 @@ impl Session<'_> {
         }
     }
 
+    /// Entries from a cursor on; there may be none, although a cursor says that more follow.
+    fn list(&self, asked: &Listing) -> Result<TableAnswer, RequestRefusal> {
+        self.known.may_be_told(asked.table)?;
+        let workers = asked.workers(self.known.schema.workers)?;
+        let (first, end, mut cursor) = (workers.start, workers.end, asked.begin(workers)?);
+        let most = (asked.most as usize).clamp(1, LISTED);
+        let (mut listed, number) = (Vec::new(), self.known.schema.generation);
+        for _ in 0..LISTED_STEPS {
+            let Cursor { worker, place } = cursor;
+            let (own, place) = (worker > first, place.numbers());
+            let question = ControlQuestion::Entries { number, table: asked.table.into(), worker, own, place };
+            let (entries, next) = entries(asked_core(self.core, &question)?)?;
+            listed.extend(entries.into_iter().map(|entry| listed_entry(worker, entry)));
+            cursor = match next {
+                Some(place) => Cursor { worker, place: EntryPlace::of_numbers(place) },
+                None if worker + 1 < end => Cursor { worker: worker + 1, place: EntryPlace::default() },
+                None => return Ok(TableAnswer::Entries { cursor: Vec::new(), entries: listed }),
+            };
+            // What has come goes as a whole: the next part begins behind it.
+            if listed.len() >= most {
+                break;
+            }
+        }
+        Ok(TableAnswer::Entries { cursor: cursor.bytes(), entries: listed })
+    }
+
+    /// The entries with a key: one for each different value that workers have for it.
+    fn find(&self, number: u16, key: &[Match]) -> Result<Vec<ListedEntry>, RequestRefusal> {
+        self.known.may_be_told(number)?;
+        let (bits, length) = joined(self.known.table(number)?.1, key);
+        let mut found: Vec<ListedEntry> = Vec::new();
+        for worker in 0..self.known.schema.workers {
+            let (number, table) = (self.known.schema.generation, number.into());
+            let question = ControlQuestion::Entry { number, table, worker, length, bits };
+            let (entries, _) = entries(asked_core(self.core, &question)?)?;
+            let new = entries.into_iter().map(|entry| listed_entry(worker, entry));
+            let new: Vec<_> = new.filter(|new| !found.iter().any(|known| known.entry == new.entry)).collect();
+            found.extend(new);
+        }
+        Ok(found)
+    }
+
     /// Has the core change an entry, and waits a moment where it is too fast. Returns how many were withdrawn.
     fn change(&self, number: u16, entry: &Entry, deed: EntryDeed) -> Result<u32, RequestRefusal> {
         let (schema, table) = self.known.table(number)?;
@@ -157,7 +211,7 @@ impl Session<'_> {
         let question = ControlQuestion::Change { number: self.known.schema.generation, changes };
         let end = Instant::now() + CHANGE_WAITS;
         loop {
-            match asked(self.core, &question)? {
+            match asked_core(self.core, &question)? {
                 CoreAnswer::Changed { withdrawn } => return Ok(withdrawn),
                 CoreAnswer::TooFast { why, milliseconds } => {
                     let wait = Duration::from_millis(milliseconds.max(1));
@@ -173,7 +227,7 @@ impl Session<'_> {
 }
 
 /// What the core answers.
-fn asked(core: &AskCore<'_>, question: &ControlQuestion) -> Result<CoreAnswer, RequestRefusal> {
+fn asked_core(core: &AskCore<'_>, question: &ControlQuestion) -> Result<CoreAnswer, RequestRefusal> {
     core(question).map_err(|error| {
         RequestRefusal::new(RefusalCode::Ended, RefusalPlace::NONE, format!("the core: {error}"))
     })
@@ -186,6 +240,33 @@ fn unexpected(answer: CoreAnswer) -> RequestRefusal {
         _ => "the core answers something else".to_owned(),
     };
     RequestRefusal::new(RefusalCode::Refused, RefusalPlace::NONE, why)
+}
+
+/// Entries, and where the next ones begin.
+type Part = (Vec<ShownEntry>, Option<(u128, u8)>);
+
+/// Entries of an answer.
+fn entries(answer: CoreAnswer) -> Result<Part, RequestRefusal> {
+    match answer {
+        CoreAnswer::Entries { entries, next } => Ok((entries, next)),
+        other => Err(unexpected(other)),
+    }
+}
+
+/// An entry of a worker, from 0.
+fn listed_entry(worker: u16, entry: ShownEntry) -> ListedEntry {
+    let part = |part| match part {
+        ShownMatch::Any => KeyMatch::Any,
+        ShownMatch::Exact(number) => KeyMatch::Exact(number),
+        ShownMatch::Prefix(value, length) => KeyMatch::Prefix { value, length },
+        ShownMatch::Masked(value, mask) => KeyMatch::Masked { value, mask },
+        ShownMatch::Range(low, high) => KeyMatch::Range { low, high },
+    };
+    let key = entry.key.into_iter().map(part).collect();
+    ListedEntry {
+        worker: worker + 1,
+        entry: TableEntry { key, priority: entry.priority, value: entry.value },
+    }
 }
 
 /// The columns of a key, joined, and how many bits are given. A key of more bits than can be joined is one of

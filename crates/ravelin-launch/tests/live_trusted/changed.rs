@@ -18,8 +18,7 @@ const HIGH: (u8, u128) = (14, 12);
 /// A policy that sends datagrams to port 7 across, and those to a port in `doors` where that says; it lets
 /// `control` change these doors, two at most.
 fn with_doors(folder: &Path, version: u64, (length, bits): (u8, u128), changes_per_second: u32) -> Vec<u8> {
-    let tables =
-        "table doors: exact(u16) -> port { capacity 64 }\ntable shut: exact(u16) -> port { capacity 64 }\n";
+    let tables = "table doors: exact(u16) -> port { capacity 64 }\ntable shut: exact(u16) -> port { capacity 64 }\ntable hidden: exact(u16) -> port { capacity 64 secret }\n";
     let program = PROGRAM.replace("reason closed", &(tables.to_owned() + "reason closed")).replace(
         "        else => drop closed\n    }\n}\nstage",
         "        else => match doors[header.dst] { some door => send door, none => drop closed }\n    }\n}\nstage",
@@ -41,6 +40,16 @@ impl Trusted {
         let mut command = Command::new(built("ravelin"));
         command.arg("table").args(arguments).arg("--control").arg(self.folder.path().join("control.sock"));
         ended(command.output())
+    }
+
+    /// `ravelin show` of this, since the policy took over.
+    fn picture(&self, what: &str) -> serde_json::Value {
+        let mut command = Command::new(built("ravelin"));
+        command.args(["show", what, "--total", "--json"]);
+        let output = command.arg("--control").arg(self.folder.path().join("control.sock")).output();
+        let (well, said) = ended(output);
+        assert!(well, "{said}");
+        serde_json::from_str(&said).expect("JSON")
     }
 }
 
@@ -71,6 +80,25 @@ fn entries_change_as_the_policy_in_force_allows_and_not_otherwise() {
     assert_eq!(trusted.passes(), 0);
     done(&["add", "doors", "9 => 2"]);
     assert!(trusted.passes() > 0);
+
+    let told = |arguments: &[&str], has: &[&str]| {
+        let (well, said) = trusted.table(arguments);
+        assert!(well && has.iter().all(|has| said.contains(has)), "{arguments:?}: {said}");
+        said
+    };
+    told(&["show"], &["doors", "gives no right for it"]);
+    told(&["show", "doors"], &["9 => 2", "10 => 1", "2 entries"]);
+    assert!(!told(&["show", "doors", "10"], &["10 => 1"]).contains("9 =>"));
+    told(&["show", "shut"], &["0 entries"]);
+    refused(&["show", "hidden"], "`secret`");
+    refused(&["replace", "doors", "-"], "entries inserted and removed; nothing else");
+
+    let picture = trusted.picture("tables");
+    assert_eq!(picture["now"]["report"]["tables"]["doors"]["entries"], 2, "{picture}");
+    let ports = &picture["now"]["ports"];
+    assert_eq!((&ports[0]["interface"], &ports[1]["interface"]), (&"to-a".into(), &"to-b".into()));
+    assert!(picture["now"]["report"]["drops"]["closed"].as_u64() > Some(0), "{picture}");
+    assert_eq!(picture["now"]["report"]["ports"][1]["port"], 2);
 
     // Another core goes on with what was put, and with how much that is.
     let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
