@@ -51,10 +51,14 @@ pub struct Figures {
     #[cfg(feature = "observe")]
     pub(crate) back_end: &'static str,
     pub(crate) device: Option<DeviceReport>,
-    pub(crate) tables: Vec<TableReport>,
-    pub(crate) counters: Vec<Vec<(u64, u64)>>,
-    pub(crate) events: Vec<u64>,
-    pub(crate) lost_events: u64,
+    /// The tables, in order of declaration.
+    pub tables: Vec<TableReport>,
+    /// Packets and bytes of every cell of every counter.
+    pub counters: Vec<Vec<(u64, u64)>>,
+    /// How often each event was raised.
+    pub events: Vec<u64>,
+    /// Events that were lost because too many were waiting.
+    pub lost_events: u64,
     /// The number of back ends that are added up here.
     backends: u64,
 }
@@ -136,8 +140,7 @@ impl Figures {
     }
 
     /// The capacity of the table with this index; the sum over all back ends if each has its own table.
-    #[cfg(feature = "observe")]
-    pub(crate) fn capacity(&self, program: &Program, index: u32) -> u64 {
+    pub fn capacity(&self, program: &Program, index: u32) -> u64 {
         let own = program.manifest.writes_tables.contains(&index);
         u64::from(program.tables[index as usize].capacity) * if own { self.backends } else { 1 }
     }

@@ -32,6 +32,9 @@ pub enum QuestionRefusal {
         /// The role of the client.
         role: ClientRole,
     },
+    /// no role has
+    #[error("this is not asked over a network")]
+    Nobody,
 }
 
 /// What has come of the next question of a client.
@@ -83,8 +86,11 @@ impl Inbox {
         }
         let question = frame::read(&self.bytes[LENGTH..])?;
         self.bytes = Vec::new();
-        let needed = ClientRole::needed(&question);
-        if needed > role { Err(QuestionRefusal::Role { needed, role }) } else { Ok(Some(question)) }
+        match ClientRole::needed(&question) {
+            None => Err(QuestionRefusal::Nobody),
+            Some(needed) if needed > role => Err(QuestionRefusal::Role { needed, role }),
+            Some(_) => Ok(Some(question)),
+        }
     }
 
     /// The length of the question, once it is there.

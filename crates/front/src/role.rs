@@ -42,14 +42,15 @@ impl ClientRole {
         }
     }
 
-    /// The first role that may ask this.
+    /// The first role that may ask this; `None` if nobody may ask it over a network.
     #[must_use]
-    pub fn needed(question: &ControlQuestion) -> ClientRole {
+    pub fn needed(question: &ControlQuestion) -> Option<ClientRole> {
         match question {
-            ControlQuestion::Show => ClientRole::Reader,
-            ControlQuestion::Confirm { .. } => ClientRole::Operator,
-            ControlQuestion::Install { confirm_within: Some(_), .. } => ClientRole::Administrator,
-            ControlQuestion::Install { confirm_within: None, .. } => ClientRole::Owner,
+            ControlQuestion::Show => Some(ClientRole::Reader),
+            ControlQuestion::Confirm { .. } => Some(ClientRole::Operator),
+            ControlQuestion::Install { confirm_within: Some(_), .. } => Some(ClientRole::Administrator),
+            ControlQuestion::Install { confirm_within: None, .. } => Some(ClientRole::Owner),
+            _ => None,
         }
     }
 
@@ -91,9 +92,12 @@ mod tests {
         ];
         for (place, role) in ClientRole::ALL.into_iter().enumerate() {
             assert_eq!(role.name().parse(), Ok(role));
-            let may = questions.iter().filter(|question| ClientRole::needed(question) <= role).count();
+            let needed = |question: &&ControlQuestion| ClientRole::needed(question).expect("somebody may");
+            let may = questions.iter().filter(|question| needed(question) <= role).count();
             assert_eq!(may, place + 1, "{role}");
         }
+        let change = ControlQuestion::Change { number: 1, changes: Vec::new() };
+        assert_eq!([&change, &ControlQuestion::Table(0)].map(ClientRole::needed), [None; 2]);
         let unknown = "root".parse::<ClientRole>().expect_err("there is none").to_string();
         assert!(unknown.contains("reader, operator, administrator and owner"), "{unknown}");
     }

@@ -346,7 +346,6 @@ fn whose(client: &PinnedClient, peer: SocketAddr) -> String {
 /// What a question changes, in words.
 fn change(question: &ControlQuestion) -> Option<String> {
     match question {
-        ControlQuestion::Show => None,
         ControlQuestion::Install { bundle, confirm_within: None } => {
             Some(format!("hands a bundle of {} bytes in", bundle.len()))
         }
@@ -354,6 +353,7 @@ fn change(question: &ControlQuestion) -> Option<String> {
             Some(format!("hands a bundle of {} bytes in, to be confirmed within {seconds} s", bundle.len()))
         }
         ControlQuestion::Confirm { .. } => Some("confirms".to_owned()),
+        _ => None,
     }
 }
 
@@ -362,7 +362,7 @@ fn became(answer: &CoreAnswer) -> String {
     match answer {
         CoreAnswer::Runs { policy, .. } => format!("version {} runs", policy.version),
         CoreAnswer::Refused(why) => format!("refused: {why}"),
-        CoreAnswer::Shown(_) => "something else was answered".to_owned(),
+        _ => "something else was answered".to_owned(),
     }
 }
 

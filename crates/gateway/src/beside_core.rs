@@ -1,9 +1,13 @@
 //! The control plane beside a confined core: it answers at the control socket by what the core tells it, and
 //! has no way to the packets.
 
+mod picture;
+
 use crate::active::{ActiveView, SignedView};
 use crate::clients::{Attending, Clients};
 use crate::control::{self, Asked, ControlAnswer, Conversation, InstallWish};
+use crate::tables::{self, Known, confined};
+use front::ClientRole;
 use messages::control::{ControlQuestion, CoreAnswer};
 use messages::front::ControlSupply;
 use messages::limits::{
@@ -39,12 +43,20 @@ pub fn serve(
     let answer: Arc<Attending> = Arc::new(move |visit, stream| {
         let turn = |silent| visit.turn(silent);
         // A client may disconnect at any time.
-        let ended = control::converse(stream, &turn, &mut |asked, _| answer(&core, &asked));
-        if let Ok(Conversation::Install(wish, reader)) = ended {
-            // One at a time: a bundle may be long.
-            let _only = handing_in.lock().unwrap_or_else(PoisonError::into_inner);
-            let said = install(&core, &wish, stream, reader);
-            let _ = control::say(stream, &said);
+        let mut known = None;
+        let ended = control::converse(stream, &turn, &mut |asked, _| answer(&core, &asked, &mut known));
+        match (ended, known) {
+            (Ok(Conversation::Install(wish, reader)), _) => {
+                // One at a time: a bundle may be long.
+                let _only = handing_in.lock().unwrap_or_else(PoisonError::into_inner);
+                let said = install(&core, &wish, stream, reader);
+                let _ = control::say(stream, &said);
+            }
+            (Ok(Conversation::Tables(reader)), Some(known)) => {
+                let ask = |question: &ControlQuestion| ask(&core, question);
+                let _ = confined::converse(&ask, known, stream, reader, &turn);
+            }
+            _ => {}
         }
     });
     clients.attend(listener, &answer);
@@ -65,7 +77,10 @@ fn answer_fronts(mut fronts: Channel, core: &Mutex<Channel>) {
 fn answer_front(mut front: Channel, core: &Mutex<Channel>) {
     while let Ok(Some(question)) = front.receive_alone::<ControlQuestion>(LONGEST_BUNDLE_MESSAGE) {
         let refused = |error: ChannelError| CoreAnswer::Refused(format!("the core: {error}"));
-        let answer = ask(core, &question).unwrap_or_else(refused);
+        let answer = match ClientRole::needed(&question) {
+            Some(_) => ask(core, &question).unwrap_or_else(refused),
+            None => CoreAnswer::Refused("that is not asked over a network".to_owned()),
+        };
         if front.send(&answer, &[]).is_err() {
             return;
         }
@@ -112,7 +127,9 @@ impl From<CoreAnswer> for ControlAnswer {
         match answer {
             CoreAnswer::Shown(shown) => ControlAnswer::Active(Box::new(ActiveView::from(shown))),
             CoreAnswer::Runs { policy, not_kept } => ControlAnswer::Done(runs(policy.into(), not_kept)),
+            CoreAnswer::Figures(figures) => ControlAnswer::Picture(Box::new((*figures).into())),
             CoreAnswer::Refused(why) => ControlAnswer::Error(why),
+            _ => ControlAnswer::Error("the core answers something else".to_owned()),
         }
     }
 }
@@ -136,10 +153,19 @@ fn runs(policy: SignedView, not_kept: Option<String>) -> String {
     text
 }
 
-/// Answers a question.
-fn answer(core: &Mutex<Channel>, asked: &Asked) -> ControlAnswer {
+/// Answers a question. A client that goes on with tables gets what is `known` of them.
+fn answer(core: &Mutex<Channel>, asked: &Asked, known: &mut Option<Known>) -> ControlAnswer {
     match asked {
+        Asked::Tables { version } => {
+            let ask = |question: &ControlQuestion| ask(core, question);
+            let told = || confined::known(&ask).map_err(|refusal| refusal.message);
+            match tables::speaks(*version).and_then(|()| told()) {
+                Ok(told) => ControlAnswer::Tables(Box::new(known.insert(told).schema.clone())),
+                Err(why) => ControlAnswer::Error(why),
+            }
+        }
         Asked::Active => told(ask(core, &ControlQuestion::Show)),
+        Asked::Picture => told(ask(core, &ControlQuestion::Figures)),
         Asked::Install(wish) if wish.bytes > LONGEST_BUNDLE as u64 => ControlAnswer::Error(format!(
             "the bundle has {} bytes, of which at most {LONGEST_BUNDLE} are taken: make the policy smaller",
             wish.bytes
@@ -181,7 +207,7 @@ mod tests {
         let core = Mutex::new(ours);
         let asked = |bytes| {
             let wish = InstallWish { bytes, confirm_within: None };
-            answer(&core, &Asked::Install(wish))
+            answer(&core, &Asked::Install(wish), &mut None)
         };
         assert!(matches!(asked(LONGEST_BUNDLE as u64), ControlAnswer::Send(true)));
         for bytes in [LONGEST_BUNDLE as u64 + 1, u64::MAX] {
@@ -189,6 +215,6 @@ mod tests {
             assert!(why.contains("67108864 are taken"), "{why}");
         }
         let hash = "no digits".to_owned();
-        assert!(matches!(answer(&core, &Asked::Confirm { hash }), ControlAnswer::Error(_)));
+        assert!(matches!(answer(&core, &Asked::Confirm { hash }, &mut None), ControlAnswer::Error(_)));
     }
 }

@@ -273,12 +273,7 @@ impl ControlServer {
 
     /// The tables of the program, for a client that speaks this version of the protocol.
     fn tables(&self, version: u32) -> Result<Known, String> {
-        if version != client::VERSION {
-            return Err(format!(
-                "`version`: this gateway speaks version {} of the protocol of tables",
-                client::VERSION
-            ));
-        }
+        tables::speaks(version)?;
         Known::now(&self.remote, &self.table_access.fillers, &self.program()).map_err(|fault| fault.message)
     }
 

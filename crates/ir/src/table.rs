@@ -53,7 +53,33 @@ pub struct Table {
 /// Bits in which an event of an entry that ends has the length of its prefix.
 pub const PREFIX_LENGTH: u8 = 8;
 
+/// The shortest prefixes that are changed alone, in bits: in a table of IPv4 addresses, whose search has a
+/// cell for each value of the first 24 bits, and in tables of longer keys. A shorter one takes longer than a
+/// batch may wait.
+const SHORTEST_PREFIX_OF_32: u32 = 8;
+const SHORTEST_PREFIX: u32 = 5;
+
 impl Table {
+    /// Bits of a key.
+    pub fn key_bits(&self) -> u32 {
+        self.keys.iter().map(|column| u32::from(column.width)).sum()
+    }
+
+    /// How many bits of the key an entry has to give that is changed alone, between two batches.
+    pub fn shortest_changed(&self) -> u32 {
+        match (self.kind, self.key_bits()) {
+            (TableKind::Lpm, 32) => SHORTEST_PREFIX_OF_32,
+            (TableKind::Lpm, 25..) => SHORTEST_PREFIX,
+            _ => 0,
+        }
+    }
+
+    /// Whether entries have values of these columns, each no wider than its column.
+    pub fn takes_value(&self, value: &[u128]) -> bool {
+        let fits = |(column, number): (&Column, &u128)| Match::Exact(*number).fits(column.width);
+        self.values.len() == value.len() && self.values.iter().zip(value).all(fits)
+    }
+
     /// Bits of each argument of the event that an entry raises which ends by its time: the columns of the
     /// key, the length of the prefix in the last of them where there are prefixes, and the columns of the
     /// value.

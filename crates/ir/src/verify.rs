@@ -143,16 +143,12 @@ fn check_table(index: u32, table: &Table, report: &mut impl FnMut(Fault)) {
     if table.capacity == 0 || table.entries.len() > table.capacity as usize {
         report(Fault::Capacity(index));
     }
-    let fits = |columns: &[Column], numbers: &[u128]| {
-        columns.len() == numbers.len()
-            && columns.iter().zip(numbers).all(|(column, &number)| fits(number, column.width))
-    };
     for (place, entry) in table.entries.iter().enumerate() {
-        if !table.kind.takes(&table.keys, &entry.key) || !fits(&table.values, &entry.value) {
+        if !table.kind.takes(&table.keys, &entry.key) || !table.takes_value(&entry.value) {
             report(Fault::Entry(index, place));
         }
     }
-    if table.default.as_ref().is_some_and(|value| !fits(&table.values, value)) {
+    if table.default.as_ref().is_some_and(|value| !table.takes_value(value)) {
         report(Fault::Default(index));
     }
 }

@@ -96,7 +96,22 @@ impl Channel {
     /// # Errors
     /// The other end is gone, or the message cannot be written.
     pub fn send<M: Serialize>(&mut self, message: &M, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let bytes = frame::written(message)?;
+        self.send_bytes(frame::written(message)?, descriptors)
+    }
+
+    /// Sends a message of at most so many bytes, or another one in place of a longer one, and waits until
+    /// there is room for it.
+    ///
+    /// # Errors
+    /// As for [`send`](Channel::send).
+    pub fn send_at_most<M: Serialize>(&mut self, most: usize, message: &M, instead: &M) -> io::Result<()> {
+        match frame::written(message)? {
+            bytes if bytes.len() - 4 <= most => self.send_bytes(bytes, &[]),
+            _ => self.send(instead, &[]),
+        }
+    }
+
+    fn send_bytes(&mut self, bytes: Vec<u8>, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         if descriptors.len() > MOST_DESCRIPTORS {
             return Err(io::ErrorKind::InvalidInput.into());
         }
@@ -245,6 +260,17 @@ mod tests {
         assert!(matches!(refused, ChannelError::TooLong { .. }), "{refused}");
         drop(other);
         sends.join().expect("ends");
+    }
+
+    #[test]
+    fn another_message_is_sent_in_place_of_one_that_is_too_long() {
+        let (mut one, mut other) = pair();
+        let said = |length: usize| CoreAnswer::Refused("x".repeat(length));
+        let most = frame::written(&said(900)).expect("it has a form").len() - 4;
+        for (length, comes) in [(900, 900), (901, 1), (1 << 20, 1)] {
+            one.send_at_most(most, &said(length), &said(1)).expect("sent");
+            assert_eq!(other.receive_alone(most).expect("understood"), Some(said(comes)));
+        }
     }
 
     #[test]

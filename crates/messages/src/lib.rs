@@ -17,10 +17,12 @@
 
 #![forbid(unsafe_code)]
 
+mod bounded;
 #[cfg(target_os = "linux")]
 mod channel;
 pub mod compile;
 pub mod control;
+pub mod figures;
 pub mod frame;
 pub mod front;
 pub mod launch;

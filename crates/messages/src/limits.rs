@@ -63,3 +63,15 @@ pub const STATE_AT_ONCE: usize = 4096;
 /// The longest message with state between cores, in bytes: so many entries, each with a key and a value of
 /// 512 columns of one bit, of which each takes a byte.
 pub const LONGEST_STATE_MESSAGE: usize = STATE_AT_ONCE * 1088 + 64;
+
+/// How many entries `control` changes with one question at most.
+pub const MOST_CHANGES: usize = 64;
+
+/// The most columns of a key or a value of a table.
+pub const MOST_COLUMNS: usize = 512;
+
+/// How many entries the core tells with one answer at most: workers copy them between two batches.
+pub const ENTRIES_AT_ONCE: usize = 64;
+
+/// How many cells of counters the core tells at most: those behind them are left out.
+pub const MOST_CELLS: usize = 16 << 10;

@@ -6,7 +6,7 @@
 //!                         ◄── Program, or Refused ────────    it goes on
 //!      verifies, loads it
 //!                         ── Rest ───────────────────────►
-//!                         ◄── Entries, Members, Cells … ──    takes no more packets
+//!                         ◄── Entries, Members, Cells, Put … ──  takes no more packets
 //!                         ◄── Places ─────────────────────
 //!      has the state
 //!                         ── Ready ──────────────────────►
@@ -16,6 +16,7 @@
 //!
 //! Where the channel ends before `Yours`, the core that runs goes on as if nothing had happened.
 
+use crate::control::EntryChange;
 use serde::{Deserialize, Serialize};
 
 /// What the core says that takes over.
@@ -70,6 +71,8 @@ pub enum TakeoverAnswer {
         /// Their values.
         cells: Vec<u64>,
     },
+    /// Entries that are there because of rights of `control`.
+    Put(Vec<EntryChange>),
     /// There is no more state. Where the next packet comes, port by port for each worker.
     Places(Vec<Vec<u32>>),
     /// It never takes a packet again.

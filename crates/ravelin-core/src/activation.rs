@@ -1,6 +1,7 @@
 //! Has a program take over: reads it, verifies it, loads it for every worker, and exchanges it in one step.
 
 use crate::boot;
+use crate::granted::Granted;
 use crate::rights::{self, RightError};
 use bundle::TableRight;
 use engine::live::{Generation, Loaded, Remote, Resting, load_steering};
@@ -11,6 +12,7 @@ use ir::Program;
 use ir::read::IrReadError;
 use ir::steering::declare_worker_busy;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Why a program does not take over. What ran before goes on.
 #[derive(Debug, thiserror::Error)]
@@ -64,9 +66,7 @@ pub(crate) struct Loading {
 /// A program that is loaded for every worker.
 pub(crate) struct Prepared {
     pub(crate) generations: Vec<Generation>,
-    pub(crate) active: Active,
-    /// The text of its IR.
-    pub(crate) text: String,
+    pub(crate) running: Running,
 }
 
 /// What is needed to have programs take over.
@@ -81,14 +81,18 @@ pub(crate) struct Running {
     pub(crate) active: Active,
     /// The text of its IR.
     pub(crate) text: String,
+    /// What `control` may change of it.
+    pub(crate) granted: Granted,
 }
 
 impl Activation {
     /// For workers that run [`boot`].
     pub(crate) fn new(remote: Remote, loading: Loading) -> Activation {
         let boot = boot::program();
-        let active = Active { hash: text_hash(boot::TEXT), number: 1, name: boot.name };
-        Activation { remote, loading, running: Mutex::new(Running { active, text: boot::TEXT.to_owned() }) }
+        let active = Active { hash: text_hash(boot::TEXT), number: 1, name: boot.name.clone() };
+        let granted = Granted::new(Arc::new(boot), &[], Instant::now());
+        let running = Mutex::new(Running { active, text: boot::TEXT.to_owned(), granted });
+        Activation { remote, loading, running }
     }
 
     /// What runs.
@@ -99,6 +103,11 @@ impl Activation {
     /// What runs; no other program takes over as long as this is held.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its programs are machine code.
+    pub(crate) fn has_machine_code(&self) -> bool {
+        self.loading.back_end != BackendKind::Bytecode
     }
 
     /// The handle of the workers.
@@ -112,7 +121,7 @@ impl Activation {
     /// The text is no program that the verifier admits, a right is none for it, or it cannot take over; what
     /// ran before goes on.
     pub fn activate(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
-        if self.loading.back_end != BackendKind::Bytecode {
+        if self.has_machine_code() {
             return Err(ActivationError::LockedIn);
         }
         // One takeover after the other: each counts from the one before it.
@@ -120,7 +129,7 @@ impl Activation {
         let next = prepare(text, rights, self.loading, running.active.number.saturating_add(1))?;
         let replaced = self.remote.replace(next.generations, Vec::new()).ok_or(ActivationError::Ended)?;
         replaced.outcome.map_err(ActivationError::Replace)?;
-        *running = Running { active: next.active, text: next.text };
+        *running = next.running;
         Ok(running.active.clone())
     }
 
@@ -133,7 +142,7 @@ impl Activation {
         let mut running = self.hold();
         let replaced = resting.replace(first.generations).ok_or(ActivationError::Ended)?;
         replaced.outcome.map_err(ActivationError::Replace)?;
-        *running = Running { active: first.active, text: first.text };
+        *running = first.running;
         Ok(running.active.clone())
     }
 }
@@ -155,7 +164,9 @@ pub(crate) fn prepare(
     }
     let active = Active { hash: text_hash(text), number, name: program.name.clone() };
     let generations = generations(program, loading, number)?;
-    Ok(Prepared { generations, active, text: text.to_owned() })
+    let program = generations.first().map(|generation| generation.program.clone()).unwrap_or_default();
+    let granted = Granted::new(program, rights, Instant::now());
+    Ok(Prepared { generations, running: Running { active, text: text.to_owned(), granted } })
 }
 
 /// A program, loaded for every worker.

@@ -1,14 +1,19 @@
 //! Answers the questions of `control`, one process after the other, and takes the policies that it hands in.
 
+use crate::changing::ChangeError;
+use crate::declared::declared;
 use crate::error::say;
+use crate::figures::{SeenPort, figures};
+use crate::granted::ChangeRefusal;
 use crate::guarded::Refused;
 use crate::in_force::InstallError;
+use crate::listing::{Asked, ListError, Part};
 use crate::policies::Policies;
 use engine::figures::by_reason;
 use engine::live::look::Counted;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown, ShownPolicy};
-use messages::limits::{AFTER_CHANGE, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE};
+use messages::limits::{AFTER_CHANGE, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -20,6 +25,7 @@ pub(crate) struct Answering<'a> {
     layers: &'a [String],
     /// What was refused of each VNIC, with the name of the port.
     refused: &'a [(String, Arc<Refused>)],
+    ports: &'a [SeenPort],
     /// What `launch` has kept.
     has_kept: &'a Receiver<(u64, Option<String>)>,
     /// The end of the last change that was asked for.
@@ -32,9 +38,10 @@ impl<'a> Answering<'a> {
         policies: &'a Policies,
         layers: &'a [String],
         refused: &'a [(String, Arc<Refused>)],
+        ports: &'a [SeenPort],
         has_kept: &'a Receiver<(u64, Option<String>)>,
     ) -> Answering<'a> {
-        Answering { policies, layers, refused, has_kept, changed: None }
+        Answering { policies, layers, refused, ports, has_kept, changed: None }
     }
 
     /// Answers until the other end is gone, says something that is not understood, or does not read.
@@ -51,7 +58,7 @@ impl<'a> Answering<'a> {
                 }
             };
             let answer = self.answer(question);
-            if let Err(error) = control.send(&answer, &[]) {
+            if let Err(error) = control.send_at_most(LONGEST_MESSAGE, &answer, &too_long()) {
                 say(&format_args!("control does not take its answer: {error}"));
                 return;
             }
@@ -71,6 +78,20 @@ impl<'a> Answering<'a> {
         while self.has_kept.try_recv().is_ok() {}
         let taken = match question {
             ControlQuestion::Show => return self.shown(),
+            ControlQuestion::Figures => {
+                let figures = figures(self.policies.activation(), self.ports);
+                return figures.map_or_else(ended, |figures| CoreAnswer::Figures(Box::new(figures)));
+            }
+            ControlQuestion::Table(number) => return self.table(number),
+            ControlQuestion::Entries { number, table, worker, own, place } => {
+                return told(self.policies.activation().entries(Asked { number, table, worker }, own, place));
+            }
+            ControlQuestion::Entry { number, table, worker, length, bits } => {
+                return told(self.policies.activation().entry(Asked { number, table, worker }, length, bits));
+            }
+            ControlQuestion::Change { number, changes } => {
+                return changed(self.policies.activation().change(number, &changes));
+            }
             ControlQuestion::Install { bundle, confirm_within } => {
                 self.policies.install(bundle, confirm_within)
             }
@@ -106,12 +127,23 @@ impl<'a> Answering<'a> {
         }
     }
 
+    /// How a table is declared.
+    fn table(&self, table: u32) -> CoreAnswer {
+        let activation = self.policies.activation();
+        let running = activation.hold();
+        CoreAnswer::Table {
+            number: running.active.number,
+            workers: activation.remote().workers() as u16,
+            table: declared(&running.granted, table),
+        }
+    }
+
     /// What runs, and what became of packets.
     fn shown(&self) -> CoreAnswer {
         let (active, policy) = self.policies.shown();
         let whole = self.policies.activation().remote().look().and_then(Counted::whole);
         let Some(counted) = whole else {
-            return CoreAnswer::Refused("a worker of the core has ended".to_owned());
+            return ended();
         };
         let (program, ledger) = (&counted.program, &counted.ledger);
         CoreAnswer::Shown(Shown {
@@ -127,4 +159,33 @@ impl<'a> Answering<'a> {
             refused: self.refused.iter().map(|(port, counts)| (port.clone(), counts.by_name())).collect(),
         })
     }
+}
+
+fn ended() -> CoreAnswer {
+    CoreAnswer::Refused("a worker of the core has ended".to_owned())
+}
+
+/// Entries, or why they are not told.
+fn told(entries: Result<Part, ListError>) -> CoreAnswer {
+    match entries {
+        Ok((entries, next)) => CoreAnswer::Entries { entries, next },
+        Err(error) => CoreAnswer::Refused(error.to_string()),
+    }
+}
+
+/// What became of changes of entries.
+fn changed(made: Result<u32, ChangeError>) -> CoreAnswer {
+    match made {
+        Ok(withdrawn) => CoreAnswer::Changed { withdrawn },
+        Err(ChangeError::Refused(refusal @ ChangeRefusal::TooFast { wait, .. })) => {
+            let milliseconds = wait.as_nanos().div_ceil(1_000_000) as u64;
+            CoreAnswer::TooFast { why: refusal.to_string(), milliseconds }
+        }
+        Err(error) => CoreAnswer::Refused(error.to_string()),
+    }
+}
+
+/// In place of an answer that is longer than `control` takes.
+fn too_long() -> CoreAnswer {
+    CoreAnswer::Refused(format!("the answer is longer than {LONGEST_MESSAGE} bytes"))
 }

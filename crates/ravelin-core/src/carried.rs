@@ -2,11 +2,15 @@
 //! of groups and registers. What both programs declare in the same way goes over, as when a program takes
 //! over within a core; counters and meters begin anew.
 
+use crate::changing::{put_all, undo};
+use crate::granted::{Granted, parts};
+use bundle::KeyPrefix;
 use engine::live::Generation;
 use exec::ProgramControl;
 use exec::replace::restore;
 use ir::replace::{Fate, Replacement};
 use ir::{Entry, Match, Program};
+use messages::control::{EntryChange, EntryDeed};
 use messages::limits::STATE_AT_ONCE;
 use messages::takeover::TakeoverAnswer;
 
@@ -44,6 +48,43 @@ fn told(state: &dyn ProgramControl, table: u32, entry: Entry) -> Option<(Vec<u12
     let number = |part: Match| if let Match::Exact(number) = part { Some(number) } else { None };
     let key = entry.key.into_iter().map(number).collect::<Option<_>>()?;
     Some((key, entry.value, ends))
+}
+
+/// The entries under these keys that `control` has put and packets have not made theirs.
+pub(crate) fn put(generation: &Generation, held: &[(u32, KeyPrefix)]) -> Vec<TakeoverAnswer> {
+    let state = &*generation.backend;
+    let change = |&(table, key): &(u32, KeyPrefix)| {
+        let parts = parts(&generation.program.tables[table as usize], key)?;
+        let entry = state.entry(table, &parts, 0)?;
+        let stays = state.age_of(table, &parts, 0).is_none();
+        let deed = EntryDeed::Put(entry.value);
+        stays.then_some(EntryChange { table, length: key.length(), bits: key.bits(), deed })
+    };
+    let changes: Vec<_> = held.iter().filter_map(change).collect();
+    changes.chunks(STATE_AT_ONCE).map(|part| TakeoverAnswer::Put(part.to_vec())).collect()
+}
+
+/// Gives entries that `control` has put in another core to a program that begins with these rights; returns
+/// how many of them are within the rights and had room.
+pub(crate) fn take_put(
+    generations: &mut [Generation],
+    granted: &mut Granted,
+    changes: &[EntryChange],
+) -> u64 {
+    let mut taken = 0;
+    for change in changes {
+        let admitted = granted.admit_before(change);
+        let mut made: Vec<_> =
+            generations.iter_mut().map_while(|generation| put_all(generation, &admitted).ok()).collect();
+        if made.len() == generations.len() {
+            granted.made(&admitted);
+            taken += admitted.len() as u64;
+        } else {
+            // All workers have it, or none.
+            generations.iter_mut().zip(made.drain(..)).for_each(|(at, made)| undo(at, &admitted, made));
+        }
+    }
+    taken
 }
 
 /// Gives a part of the state to the program that takes over by this plan, at `now` (ns); returns how much of

@@ -1,7 +1,7 @@
 //! Hands over to another core: what runs, then what packets left in it, then the ports, at which this core
 //! takes no packet from then on. Whatever goes wrong before the last word, this core goes on.
 
-use crate::carried::carried;
+use crate::carried::{carried, put};
 use crate::error::say;
 use crate::policies::Policies;
 use messages::limits::LONGEST_MESSAGE;
@@ -9,6 +9,7 @@ use messages::takeover::{TakeoverAnswer, TakeoverQuestion};
 use messages::{Channel, ChannelError};
 use std::io;
 use std::process;
+use std::sync::Arc;
 
 /// Hands over to the core at the other end, and ends; or goes on, and says why.
 pub(crate) fn hand_over(mut other: Channel, policies: &Policies) {
@@ -59,10 +60,16 @@ fn rest(other: &mut Channel, policies: &Policies, asked: Option<u64>) -> Result<
         return Ok(false);
     }
     let resting = activation.remote().rest();
-    let workers = (0..activation.remote().workers() as u16).collect();
-    let state = resting.each(workers, |generation, ports, worker| {
+    let held: Arc<[_]> = running.granted.held().collect();
+    let workers = (0..activation.remote().workers() as u16).map(|worker| (worker, held.clone())).collect();
+    let state = resting.each(workers, |generation, ports, (worker, held)| {
         let places: Vec<u32> = ports.iter_mut().map(|port| port.place()).collect();
-        (carried(generation, worker), places)
+        let mut state = carried(generation, worker);
+        // Those of other workers are the same.
+        if worker == 0 {
+            state.extend(put(generation, &held));
+        }
+        (state, places)
     });
     let ended = || io::Error::other("a worker has ended");
     let (state, places): (Vec<_>, Vec<_>) = state.ok_or_else(ended)?.into_iter().unzip();

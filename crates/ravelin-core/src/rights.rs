@@ -42,7 +42,7 @@ pub fn check(program: &Program, rights: &[TableRight]) -> Result<(), RightError>
         if let TableKind::Rules { .. } | TableKind::Patterns(_) = table.kind {
             return Err(RightError::Rules(name()));
         }
-        let bits = table.keys.iter().map(|column| u32::from(column.width)).sum();
+        let bits = table.key_bits();
         match right.prefixes.iter().find(|prefix| u32::from(prefix.width()) != bits) {
             Some(other) => Err(RightError::Width { table: name(), bits, found: other.width() }),
             None => Ok(()),

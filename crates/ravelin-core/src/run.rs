@@ -8,6 +8,7 @@ use crate::activation::{self, Activation, Loading};
 use crate::answers::Answering;
 use crate::boot;
 use crate::error::{CoreError, say};
+use crate::figures::SeenPort;
 use crate::handing_over::hand_over;
 use crate::in_force::InForce;
 use crate::policies::{self, Policies};
@@ -72,8 +73,10 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     }
     let Supply { ports, renewals, refused } = supply::ports(&mut launch, &begin)?;
     let mut lanes: Vec<Vec<Lane>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut seen = Vec::new();
     for port in ports {
         lanes.iter_mut().zip(port.lanes).for_each(|(worker, lane)| worker.push(lane));
+        seen.push(SeenPort { interface: port.name, mode: port.mode, presence: port.presence });
     }
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (loops, remote) = live::workers(lanes, &clock)?;
@@ -99,7 +102,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     })?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         control_began.wait();
-        let mut answering = Answering::new(&answers, &layers, &refused, &heard_kept);
+        let mut answering = Answering::new(&answers, &layers, &refused, &seen, &heard_kept);
         controls.iter().for_each(|channel| answering.serve(Channel::of(channel)));
     })?;
     thread::Builder::new().name("successor".to_owned()).spawn(move || {

@@ -64,6 +64,8 @@ impl Before {
     /// The other core does not hand over, what it remembers does not fit, or a worker has ended.
     pub(crate) fn hand_over(mut self, chosen: &mut Chosen, resting: &Resting) -> Result<Taken, CoreError> {
         let plan = self.plan(&chosen.prepared)?;
+        let Prepared { generations, running } = &mut chosen.prepared;
+        let same = running.text == self.text;
         let asked = Instant::now();
         self.channel.send(&TakeoverQuestion::Rest, &[])?;
         let (mut state, clock) = (0, MachineClock);
@@ -71,12 +73,14 @@ impl Before {
             match next(&mut self.channel, LONGEST_STATE_MESSAGE)? {
                 TakeoverAnswer::Places(places) => break places,
                 TakeoverAnswer::Refused(why) => return Err(CoreError::NotHandedOver(why)),
-                part => {
-                    state += carried::take(&mut chosen.prepared.generations, &plan, part, clock.program())
+                // Where another program is to run, it begins with what was signed.
+                TakeoverAnswer::Put(changes) if same => {
+                    state += carried::take_put(generations, &mut running.granted, &changes)
                 }
+                part => state += carried::take(generations, &plan, part, clock.program()),
             }
         };
-        if places.len() != chosen.prepared.generations.len() {
+        if places.len() != generations.len() {
             return Err(CoreError::Order("another core has another number of workers"));
         }
         let begun = resting.each(places, |_, ports, places| {
@@ -149,7 +153,7 @@ pub(crate) fn choose(
     };
     if let (true, Some(before)) = (is_judged, &before) {
         let kept = loader.prepared.borrow();
-        let judged = kept.as_ref().map_or(boot::TEXT, |prepared| &prepared.text);
+        let judged = kept.as_ref().map_or(boot::TEXT, |prepared| &prepared.running.text);
         if before.text != judged {
             let why = "another policy runs there than was kept when this core began; try once more";
             return Err(CoreError::NotHandedOver(why.to_owned()));
@@ -186,7 +190,7 @@ struct Loader {
 impl Runs for Loader {
     fn run(&self, text: &str, rights: &[TableRight]) -> Result<Active, ActivationError> {
         let prepared = prepare(text, rights, self.loading, self.number)?;
-        let active = prepared.active.clone();
+        let active = prepared.running.active.clone();
         *self.prepared.borrow_mut() = Some(prepared);
         Ok(active)
     }

@@ -114,6 +114,7 @@ fn said(question: &ControlQuestion) -> String {
         ControlQuestion::Install { bundle, confirm_within } => {
             format!("{} bytes within {confirm_within:?}", bundle.len())
         }
+        other => panic!("{other:?} is passed on"),
     }
 }
 

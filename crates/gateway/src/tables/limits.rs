@@ -7,11 +7,6 @@ use std::time::Duration;
 /// further one is begun.
 pub(crate) const CHANGES: usize = 64;
 pub(crate) const CHANGING: Duration = Duration::from_micros(40);
-/// The shortest prefixes that are changed alone, in bits: in a table of IPv4 addresses, whose search has a
-/// cell for each value of the first 24 bits, and in tables of longer keys. A shorter one takes longer than a
-/// batch may wait.
-pub(crate) const SHORTEST_PREFIX_OF_32: u32 = 8;
-pub(crate) const SHORTEST_PREFIX: u32 = 5;
 /// The most buckets of a group whose members are changed: a change looks at all of them.
 pub(crate) const MOST_BUCKETS: u32 = 16 << 10;
 /// The largest number of changes of one client that are made before it gets the answers to them.
@@ -36,3 +31,5 @@ pub(crate) const SUBSCRIBERS: usize = 8;
 pub(crate) const SUBSCRIPTIONS: usize = 4;
 /// The largest number of bytes of a packet that are passed on.
 pub(crate) const SNAP: u32 = 64 << 10;
+/// How long a change waits at most that a confined core would take later, and not now.
+pub(crate) const CHANGE_WAITS: Duration = Duration::from_secs(5);

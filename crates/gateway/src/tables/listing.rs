@@ -23,14 +23,14 @@ use std::sync::Arc;
 
 /// Where a list goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cursor {
+pub(super) struct Cursor {
     /// The worker, from 0.
-    worker: u16,
-    place: EntryPlace,
+    pub(super) worker: u16,
+    pub(super) place: EntryPlace,
 }
 
 impl Cursor {
-    fn bytes(self) -> Vec<u8> {
+    pub(super) fn bytes(self) -> Vec<u8> {
         let (bits, length) = self.place.numbers();
         [&self.worker.to_be_bytes()[..], &bits.to_be_bytes(), &[length]].concat()
     }
@@ -53,6 +53,25 @@ pub(super) struct Listing {
     pub(super) cursor: Vec<u8>,
 }
 
+impl Listing {
+    /// The workers that are asked, from 0; there are so many.
+    pub(super) fn workers(&self, workers: u16) -> Result<Range<u16>, RequestRefusal> {
+        is_there(self.worker, workers)?;
+        Ok(if self.worker == 0 { 0..workers } else { self.worker - 1..self.worker })
+    }
+
+    /// Where a list of entries of these workers begins or goes on.
+    pub(super) fn begin(&self, workers: Range<u16>) -> Result<Cursor, RequestRefusal> {
+        match self.cursor.as_slice() {
+            [] => Ok(Cursor { worker: workers.start, place: EntryPlace::default() }),
+            bytes => Cursor::read(bytes).filter(|cursor| workers.contains(&cursor.worker)).ok_or_else(|| {
+                let message = "the cursor is none of this list: send the one of the last answer, or none";
+                RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message)
+            }),
+        }
+    }
+}
+
 /// Entries, and the bytes of the cursor for the next ones.
 pub(super) type Part = (Vec<ListedEntry>, Vec<u8>);
 
@@ -62,12 +81,11 @@ pub(super) type CountsPart = (Vec<CountedEntry>, Vec<u8>);
 /// Entries of a table from the cursor on. There may be none, although a cursor says that more follow.
 pub(super) fn list(remote: &Remote, known: &Known, asked: &Listing) -> Result<Part, RequestRefusal> {
     known.may_be_told(asked.table)?;
-    let workers = known.schema.workers;
-    is_there(asked.worker, workers)?;
+    let Range { start: first, end } = asked.workers(known.schema.workers)?;
     // No packet changes a table of patterns, so all workers have the same ones.
-    let workers = if known.table(asked.table)?.0.kind == "patterns" { 1 } else { workers };
-    let (first, end) = if asked.worker == 0 { (0, workers) } else { (asked.worker - 1, asked.worker) };
-    let mut cursor = begin(asked, first..end)?;
+    let alike = asked.worker == 0 && known.table(asked.table)?.0.kind == "patterns";
+    let end = if alike { 1 } else { end };
+    let mut cursor = asked.begin(first..end)?;
     let most = (asked.most as usize).clamp(1, LISTED);
     let (mut listed, mut bytes) = (Vec::new(), 0);
     for step in 1.. {
@@ -105,17 +123,6 @@ fn is_there(worker: u16, workers: u16) -> Result<(), RequestRefusal> {
     Err(RequestRefusal::new(RefusalCode::Unknown, RefusalPlace::NONE, message))
 }
 
-/// Where a list of entries of these workers (from 0) begins or goes on.
-fn begin(asked: &Listing, workers: Range<u16>) -> Result<Cursor, RequestRefusal> {
-    match asked.cursor.as_slice() {
-        [] => Ok(Cursor { worker: workers.start, place: EntryPlace::default() }),
-        bytes => Cursor::read(bytes).filter(|cursor| workers.contains(&cursor.worker)).ok_or_else(|| {
-            let message = "the cursor is none of this list: send the one of the last answer, or none";
-            RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, message)
-        }),
-    }
-}
-
 /// Entries of a table from the cursor on, with what each has counted at one worker. There may be none,
 /// although a cursor says that more follow.
 pub(super) fn counts(remote: &Remote, known: &Known, asked: &Listing) -> Result<CountsPart, RequestRefusal> {
@@ -130,7 +137,7 @@ pub(super) fn counts(remote: &Remote, known: &Known, asked: &Listing) -> Result<
         return Err(refused("each worker counts by itself: ask one of them, from 1 on".to_owned()));
     };
     is_there(asked.worker, known.schema.workers)?;
-    let mut cursor = begin(asked, worker..asked.worker)?;
+    let mut cursor = asked.begin(worker..asked.worker)?;
     let most = (asked.most as usize).clamp(1, LISTED);
     let (mut counted, mut bytes) = (Vec::new(), 0);
     for step in 1.. {

@@ -7,6 +7,8 @@
 //! ```
 
 mod changes;
+pub(crate) mod confined;
+mod declared;
 mod defaults;
 pub(crate) mod limits;
 mod listing;
@@ -69,6 +71,13 @@ impl TableAccess {
     pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Refuses a client that speaks another version of the protocol; the refusal is a text for people.
+pub(crate) fn speaks(version: u32) -> Result<(), String> {
+    let other =
+        || format!("`version`: this gateway speaks version {} of the protocol of tables", client::VERSION);
+    if version == client::VERSION { Ok(()) } else { Err(other()) }
 }
 
 /// Answers a client until it disconnects, sends something that is not a frame, or says nothing for too long.

@@ -1,7 +1,7 @@
 //! Describes the tables, events and reasons of the running program to clients, and turns entries of clients
 //! into entries of the program and back.
 
-use super::limits::{MOST_BUCKETS, SHORTEST_PREFIX, SHORTEST_PREFIX_OF_32};
+use super::limits::MOST_BUCKETS;
 use crate::names::FILLED;
 use crate::routing::Routing;
 use client::message::table;
@@ -115,19 +115,14 @@ impl Known {
     /// Refuses a prefix that covers so many addresses that changing it alone would keep packets waiting.
     pub(super) fn is_narrow(&self, number: u16, key: &[Match]) -> Result<(), RequestRefusal> {
         let (_, table) = self.table(number)?;
-        let width: u32 = table.keys.iter().map(|column| u32::from(column.width)).sum();
-        let shortest = match width {
-            ..=24 => 0,
-            32 => SHORTEST_PREFIX_OF_32,
-            _ => SHORTEST_PREFIX,
-        };
+        let shortest = table.shortest_changed();
         let bits = |(part, column): (&Match, &Column)| match part {
             Match::Any => 0,
             Match::Prefix { length, .. } => u32::from(*length),
             _ => u32::from(column.width),
         };
         let length: u32 = key.iter().zip(&table.keys).map(bits).sum();
-        if table.kind != TableKind::Lpm || length >= shortest {
+        if length >= shortest {
             return Ok(());
         }
         let message = format!(

@@ -64,6 +64,13 @@ impl ReceiveLosses {
         self.places().map(|(name, kind, count)| (name, kind, *count))
     }
 
+    /// The losses with these counts, in the order of [`counts`](ReceiveLosses::counts).
+    pub fn of_counts(counts: [u64; 12]) -> ReceiveLosses {
+        let mut losses = ReceiveLosses::default();
+        losses.places().into_iter().zip(counts).for_each(|((.., place), count)| *place = count);
+        losses
+    }
+
     fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 12] {
         use LossKind::{Aside, Lost, Waiting};
         [
@@ -119,6 +126,13 @@ impl SendLosses {
     /// Each count with its name in reports and with what it means.
     pub fn counts(mut self) -> [(&'static str, LossKind, u64); 9] {
         self.places().map(|(name, kind, count)| (name, kind, *count))
+    }
+
+    /// The losses with these counts, in the order of [`counts`](SendLosses::counts).
+    pub fn of_counts(counts: [u64; 9]) -> SendLosses {
+        let mut losses = SendLosses::default();
+        losses.places().into_iter().zip(counts).for_each(|((.., place), count)| *place = count);
+        losses
     }
 
     fn places(&mut self) -> [(&'static str, LossKind, &mut u64); 9] {

@@ -34,7 +34,7 @@ pub(crate) fn trust() -> String {
 }
 
 /// A program of the language as the text of its IR.
-fn ir(folder: &Path, program: &str) -> String {
+pub(crate) fn ir(folder: &Path, program: &str) -> String {
     let file = folder.join("signed.rav");
     fs::write(&file, program).expect("written");
     let output = Command::new(built("ravelin")).args(["compile", "--show", "ir"]).arg(&file).output();
@@ -109,7 +109,7 @@ impl Trusted {
     }
 
     /// Hands in a bundle.
-    fn install(&self, bundle: &[u8], more: &[&str]) -> (bool, String) {
+    pub(crate) fn install(&self, bundle: &[u8], more: &[&str]) -> (bool, String) {
         // Whoever answers may be starting.
         self.shown();
         let file = self.folder.path().join("new.bundle");

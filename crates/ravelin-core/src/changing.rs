@@ -1,0 +1,247 @@
+//! Changes entries of the program that runs as `control` wants it, at all workers or at none: first all that
+//! are put, then all that are withdrawn, each in one step between two batches of a worker.
+
+use crate::activation::{Activation, Running};
+use crate::granted::{Admitted, ChangeRefusal};
+use engine::live::Generation;
+use exec::EntryError;
+use ir::Entry;
+use messages::control::EntryChange;
+use ports::live::clock::{Clock, MachineClock};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Why entries do not change.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeError {
+    /// another program
+    #[error("another program has taken over: ask for its tables again")]
+    Changed,
+    /// not within the rights
+    #[error("{0}")]
+    Refused(#[from] ChangeRefusal),
+    /// no room
+    #[error("{0}")]
+    Entry(#[from] EntryError),
+    /// a worker has ended
+    #[error("a worker of the core has ended")]
+    Ended,
+}
+
+/// An entry that was put, as it was before: with when it ends by its age, if it does.
+pub(crate) type Before = Option<(Entry, Option<u64>)>;
+
+impl Activation {
+    /// Makes these changes for the program with this number, and returns how many entries were withdrawn. No
+    /// other program takes over meanwhile.
+    ///
+    /// # Errors
+    /// They may not or cannot be made; then none is.
+    pub(crate) fn change(&self, number: u64, changes: &[EntryChange]) -> Result<u32, ChangeError> {
+        let mut running = self.hold();
+        let Running { active, granted, .. } = &mut *running;
+        if active.number != number {
+            return Err(ChangeError::Changed);
+        }
+        let admitted: Arc<[Admitted]> = granted.admit(changes, Instant::now())?.into();
+        let put = admitted.clone();
+        let made = self.remote().ask(move |generation, _| put_all(generation, &put));
+        let made = made.ok_or(ChangeError::Ended)?;
+        if made.iter().any(Result::is_err) {
+            let undone = admitted.clone();
+            let (made, mut failed): (Vec<_>, Vec<_>) = made
+                .into_iter()
+                .map(|made| made.map_or_else(|error| (Vec::new(), Some(error)), |made| (made, None)))
+                .unzip();
+            self.remote()
+                .ask_each(made, move |generation, made| undo(generation, &undone, made))
+                .ok_or(ChangeError::Ended)?;
+            let error = failed.iter_mut().find_map(Option::take);
+            return Err(error.map_or(ChangeError::Ended, ChangeError::Entry));
+        }
+        let withdrawn = admitted.clone();
+        let counts = self.remote().ask(move |generation, _| withdraw(generation, &withdrawn));
+        granted.made(&admitted);
+        // Each worker has learned its own.
+        counts.and_then(|counts| counts.into_iter().max()).ok_or(ChangeError::Ended)
+    }
+}
+
+/// Puts entries, and returns what was there before; or undoes what it has put.
+pub(crate) fn put_all(generation: &mut Generation, changes: &[Admitted]) -> Result<Vec<Before>, EntryError> {
+    let mut made = Vec::new();
+    for Admitted { table, entry, .. } in puts(changes) {
+        let backend = &mut generation.backend;
+        let before = backend.entry(*table, &entry.key, entry.priority);
+        let before = before.map(|entry| {
+            let ends = backend.age_of(*table, &entry.key, entry.priority);
+            (entry, ends)
+        });
+        if let Err(error) = backend.insert(*table, entry) {
+            undo(generation, changes, made);
+            return Err(error);
+        }
+        made.push(before);
+    }
+    Ok(made)
+}
+
+/// Undoes the first of these changes, the last one of them first. What had the same key before gets its value
+/// back, and ends by its age when it would have ended.
+pub(crate) fn undo(generation: &mut Generation, changes: &[Admitted], made: Vec<Before>) {
+    let changes: Vec<_> = puts(changes).zip(made).collect();
+    for (Admitted { table, entry, .. }, before) in changes.into_iter().rev() {
+        match before {
+            None => drop(generation.backend.remove(*table, &entry.key, entry.priority)),
+            // It is there with another value, so that it has room.
+            Some((entry, Some(ends))) => {
+                let _ = generation.backend.put_back(*table, &entry, MachineClock.program(), ends);
+            }
+            Some((entry, None)) => drop(generation.backend.insert(*table, &entry)),
+        }
+    }
+}
+
+/// Removes entries; returns how many were there.
+fn withdraw(generation: &mut Generation, changes: &[Admitted]) -> u32 {
+    let mut remove = |Admitted { table, entry, .. }: &Admitted| {
+        u32::from(generation.backend.remove(*table, &entry.key, entry.priority))
+    };
+    changes.iter().filter(|change| !change.puts).map(&mut remove).sum()
+}
+
+fn puts(changes: &[Admitted]) -> impl Iterator<Item = &Admitted> {
+    changes.iter().filter(|change| change.puts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::activation::{Loading, prepare};
+    use crate::listing::Asked;
+    use bundle::{KeyPrefix, TableRight};
+    use engine::live;
+    use exec::BackendKind;
+    use ir::Match;
+    use ir::print::print;
+    use lang::pipeline::{CompileOptions, compile};
+    use messages::control::{EntryDeed, ShownMatch};
+    use std::thread;
+    use std::time::Duration;
+
+    const PROGRAM: &str = "import std.net.ethernet
+reason full \"no room\"
+table hosts: exact(u8) -> u8 { capacity 4  age 1h  evict refuse }
+table other: exact(u8) -> u8 { capacity 4 }
+start decoder d(eth: ethernet) {
+    learn hosts[7] = 1 else { }
+    match other[7] { some x => drop full, none => drop full }
+}";
+    const LOADING: Loading = Loading { back_end: BackendKind::Bytecode, workers: 2, ports: 1, seed: 1 };
+
+    fn put(key: u128, value: u128) -> EntryChange {
+        EntryChange { table: 0, length: 8, bits: key, deed: EntryDeed::Put(vec![value]) }
+    }
+
+    fn withdraw(key: u128) -> EntryChange {
+        EntryChange { table: 0, length: 8, bits: key, deed: EntryDeed::Withdraw }
+    }
+
+    /// What each worker has in `hosts`: keys and values.
+    fn held(activation: &Activation) -> Vec<Vec<(u128, u128)>> {
+        let all = activation.remote().ask(|generation, _| {
+            let number = |entry: &Entry| match entry.key[0] {
+                Match::Exact(key) => (key, entry.value[0]),
+                _ => (0, 0),
+            };
+            generation.backend.entries(0).iter().map(|(entry, _)| number(entry)).collect()
+        });
+        all.expect("they run")
+    }
+
+    #[test]
+    fn a_batch_is_made_at_all_workers_or_at_none() {
+        let compiled = compile("p.rav", PROGRAM, &|_| None, &CompileOptions::default());
+        let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+        let right = TableRight {
+            table: "hosts".to_owned(),
+            prefixes: vec![KeyPrefix::new(8, 0, 0).expect("a prefix")],
+            most_entries: 9,
+            changes_per_second: u32::MAX,
+        };
+        let clock: Arc<dyn Clock> = Arc::new(MachineClock);
+        let (loops, remote) = live::workers(vec![Vec::new(), Vec::new()], &clock).expect("descriptors");
+        let prepared = prepare(&print(&program), &[right], LOADING, 2).expect("it loads");
+        let activation = Activation::new(remote.clone(), LOADING);
+        let resting = remote.rest();
+        let boot = Loading { back_end: BackendKind::Bytecode, ..LOADING };
+        let generations = crate::activation::generations(crate::boot::program(), boot, 1).expect("it loads");
+        let runs = remote.clone();
+        let workers = thread::spawn(move || live::run(loops, generations, &runs, &[]));
+        activation.begin(prepared, resting).expect("they run");
+        // The right begins as if a second's changes had been made.
+        thread::sleep(Duration::from_millis(10));
+        let change = |changes: &[EntryChange]| activation.change(2, changes);
+
+        assert_eq!(change(&[put(1, 1), put(2, 1)]).expect("within the right"), 0);
+        assert_eq!(held(&activation), [[(1, 1), (2, 1)], [(1, 1), (2, 1)]]);
+        // One worker has learned something of its own, and has room for one more; one entry would end.
+        let learned = activation.remote().ask_at(1, |generation| {
+            let now = MachineClock.program();
+            generation.backend.learn(0, &Entry::exact(&[8], &[3]), now)
+        });
+        learned.expect("it runs").expect("there is room");
+        let before = held(&activation);
+        let ends = |activation: &Activation| {
+            activation.remote().ask_at(1, |generation| generation.backend.age_of(0, &[Match::Exact(8)], 0))
+        };
+        let ended = ends(&activation);
+        let full = change(&[put(1, 5), withdraw(2), put(8, 6), put(3, 1), put(4, 1)]).expect_err("no room");
+        assert!(matches!(full, ChangeError::Entry(EntryError::Full { .. })), "{full}");
+        assert_eq!((held(&activation), ends(&activation)), (before, ended), "as it was");
+        assert_eq!(activation.hold().granted.held().count(), 2);
+
+        assert_eq!(change(&[put(1, 5), withdraw(2), put(3, 1)]).expect("there is room"), 1);
+        assert_eq!(held(&activation), [vec![(1, 5), (3, 1)], vec![(1, 5), (3, 1), (8, 3)]]);
+        let told = |worker, own| {
+            let asked = Asked { number: 2, table: 0, worker };
+            let (entries, next) = activation.entries(asked, own, (0, 0)).expect("they are told");
+            assert_eq!(next, None);
+            entries.into_iter().map(|entry| (entry.key[0], entry.value[0])).collect::<Vec<_>>()
+        };
+        let shown = [1, 3, 8].map(ShownMatch::Exact).into_iter().zip([5, 1, 3]).collect::<Vec<_>>();
+        let sorted = |mut entries: Vec<(ShownMatch, u128)>| {
+            entries.sort_by_key(|(_, value)| (5 - value) % 4);
+            entries
+        };
+        assert_eq!(sorted(told(1, false)), sorted(shown.clone()));
+        assert_eq!(told(1, true), shown[2..], "that of this worker alone");
+        for wrong in [(3, 0, 0), (2, 9, 0), (2, 0, 2)] {
+            let asked = Asked { number: wrong.0, table: wrong.1, worker: wrong.2 };
+            assert!(activation.entries(asked, false, (u128::MAX, 255)).is_err());
+        }
+        let one = |length, bits| activation.entry(Asked { number: 2, table: 0, worker: 1 }, length, bits);
+        assert_eq!(one(8, 8).expect("it is told").0[0].value, [3]);
+        assert!(one(8, 9).expect("there is none").0.is_empty());
+        assert!(one(7, 8).is_err() && one(8, 256).is_err());
+        assert_eq!(change(&[withdraw(8), withdraw(9)]).expect("one worker has it"), 1);
+        let not_its = EntryChange { table: 1, ..put(1, 1) };
+        assert!(matches!(
+            change(&[put(4, 4), not_its]),
+            Err(ChangeError::Refused(ChangeRefusal::NoRight(_)))
+        ));
+        assert!(matches!(activation.change(1, &[put(4, 4)]), Err(ChangeError::Changed)));
+        assert_eq!(held(&activation), [[(1, 5), (3, 1)], [(1, 5), (3, 1)]]);
+        assert_eq!(activation.hold().granted.held().count(), 2);
+
+        // Another program begins with what was signed, and without rights nothing changes.
+        activation.activate(&print(&program), &[]).expect("it takes over");
+        assert_eq!(held(&activation), [[]; 2] as [[(u128, u128); 0]; 2]);
+        assert!(matches!(
+            activation.change(3, &[put(1, 1)]),
+            Err(ChangeError::Refused(ChangeRefusal::NoRight(_)))
+        ));
+        remote.stop();
+        workers.join().expect("it ends");
+    }
+}

@@ -1,0 +1,47 @@
+//! A table of the program that runs, as `control` is told it: its declaration, without its entries.
+
+use crate::granted::Granted;
+use ir::{Column, ColumnKind, TableKind};
+use messages::control::{ColumnMeaning, ShownColumn, ShownKind, ShownRight, ShownTable};
+
+/// The table with this number, if there is one.
+pub(crate) fn declared(granted: &Granted, number: u32) -> Option<ShownTable> {
+    let table = granted.program().tables.get(number as usize)?;
+    let right = granted.right(number).map(|(right, entries)| ShownRight {
+        prefixes: right.prefixes.iter().map(|prefix| (prefix.bits(), prefix.length())).collect(),
+        most_entries: right.most_entries,
+        entries: entries as u32,
+        changes_per_second: right.changes_per_second,
+    });
+    Some(ShownTable {
+        name: table.name.clone(),
+        kind: match table.kind {
+            TableKind::Exact => ShownKind::Exact,
+            TableKind::Lpm => ShownKind::Prefixes,
+            TableKind::Rules { by_priority } => ShownKind::Rules { by_priority },
+            TableKind::Patterns(_) => ShownKind::Patterns,
+        },
+        keys: table.keys.iter().map(column).collect(),
+        values: table.values.iter().map(column).collect(),
+        capacity: table.capacity,
+        idle: table.idle,
+        age: table.age,
+        secret: table.secret,
+        holds_items: table.releases.is_some(),
+        right,
+    })
+}
+
+fn column(Column { name, kind, width }: &Column) -> ShownColumn {
+    let meaning = match kind {
+        ColumnKind::Uint => ColumnMeaning::Uint,
+        ColumnKind::Bool => ColumnMeaning::Bool,
+        ColumnKind::Ip4 => ColumnMeaning::Ip4,
+        ColumnKind::Ip6 => ColumnMeaning::Ip6,
+        ColumnKind::Mac => ColumnMeaning::Mac,
+        ColumnKind::Port => ColumnMeaning::Port,
+        ColumnKind::Time => ColumnMeaning::Time,
+        ColumnKind::Names(names) => ColumnMeaning::Names(names.clone()),
+    };
+    ShownColumn { name: name.clone(), width: *width, meaning }
+}
