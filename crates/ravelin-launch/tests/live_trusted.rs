@@ -4,6 +4,8 @@
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
+#[path = "live_trusted/killed.rs"]
+mod killed;
 #[path = "live_trusted/over_network.rs"]
 mod over_network;
 #[path = "live_trusted/signed.rs"]
