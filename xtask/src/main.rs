@@ -1,10 +1,11 @@
-//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `redteam`, `tidy`, `trusted`,
+//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `redteam`, `kills`, `tidy`, `trusted`,
 //! `reproduce`, `sbom`, `demo-capture` and `gpu`.
 
 mod cargo;
 mod demo_capture;
 mod dependencies;
 mod gpu;
+mod kills;
 mod redteam;
 mod test;
 mod tidy;
@@ -21,6 +22,7 @@ Tasks of this repository.
   cargo xtask kernel [PACKETS]        rules beside the Linux kernel, until 5,000,000 packets are judged if nothing else is said
   cargo xtask fuzz [--seconds N] [TARGET]...   fuzz targets by libFuzzer, the readers for 60 s each if nothing else is said
   cargo xtask redteam [FRAMES] [--json]   attacks by root of a container, 2,000,000 frames of each if nothing else is said
+  cargo xtask kills [N]               kills processes of a gateway while policies change, 10,000 times if nothing else is said
   cargo xtask tidy                    the rules of the house alone
   cargo xtask trusted [--native] [--json]   lines, crates and unsafe blocks of ravelin-core, or of ravelin-core-native
   cargo xtask reproduce               builds the program ravelin-core twice from nothing, and compares
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         ["kernel", ref options @ ..] => test::kernel(&root(), options),
         ["fuzz", ref options @ ..] => test::fuzz(&root(), options),
         ["redteam", ref options @ ..] => redteam::run(&root(), options),
+        ["kills", ref options @ ..] => kills::run(&root(), options),
         ["tidy"] => tidy_alone(),
         ["trusted", ref options @ ..] => {
             test::target().and_then(|target| trusted::print(&root(), &target, options))

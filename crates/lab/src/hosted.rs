@@ -65,7 +65,7 @@ fn busy(process: u32) -> Duration {
 }
 
 /// The processes that a process has started.
-fn children(process: u32) -> Vec<u32> {
+pub(crate) fn children(process: u32) -> Vec<u32> {
     let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }

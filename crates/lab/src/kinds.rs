@@ -55,6 +55,9 @@ pub enum ExperimentKind {
     /// A TCP stream through a gateway as one process and split into confined ones, by policy; as
     /// [`Forwarding`](ExperimentKind::Forwarding), not among all.
     Trusted,
+    /// A TCP stream between hosts while the container floods, or another part of the gateway dies or is full;
+    /// as [`Forwarding`](ExperimentKind::Forwarding), not among all.
+    Availability,
 }
 
 /// An experiment in words.
@@ -69,7 +72,7 @@ struct Entry {
 }
 
 /// All experiments, in the order of the type.
-const EXPERIMENTS: [Entry; 21] = [
+const EXPERIMENTS: [Entry; 22] = [
     Entry {
         kind: ExperimentKind::SwitchApps,
         name: "switch-apps",
@@ -195,6 +198,12 @@ const EXPERIMENTS: [Entry; 21] = [
         name: "trusted",
         help: "A TCP stream through a gateway as one process and split into confined ones, by nine policies of NPF, by rules and by streams; beside a cable and Linux",
         about: "What a gateway that is split into confined processes costs a TCP stream, by policy: the method of TrustedGateway (RAID 2022).",
+    },
+    Entry {
+        kind: ExperimentKind::Availability,
+        name: "availability",
+        help: "What a TCP stream between two hosts loses while the router's container floods or takes all memory, and while other processes of the gateway stop, die, or find the disk full",
+        about: "What a TCP stream through a gateway of confined processes loses while something around its core floods, stops, dies or is full.",
     },
 ];
 

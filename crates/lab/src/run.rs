@@ -51,7 +51,8 @@ pub fn run(
             | ExperimentKind::Routes
             | ExperimentKind::HostTraffic
             | ExperimentKind::NamingPath
-            | ExperimentKind::Trusted => {
+            | ExperimentKind::Trusted
+            | ExperimentKind::Availability => {
                 let (rows, roll) = live(*kind, plan, progress)?;
                 mode = roll;
                 if *kind == ExperimentKind::Soak {
@@ -62,7 +63,10 @@ pub fn run(
                 }
                 if matches!(
                     kind,
-                    ExperimentKind::HostTraffic | ExperimentKind::NamingPath | ExperimentKind::Trusted
+                    ExperimentKind::HostTraffic
+                        | ExperimentKind::NamingPath
+                        | ExperimentKind::Trusted
+                        | ExperimentKind::Availability
                 ) {
                     length = "whole seconds a run, at least one".to_owned();
                 }
@@ -118,6 +122,7 @@ fn live(kind: ExperimentKind, plan: &LabPlan, progress: &mut dyn FnMut(&str)) ->
         ExperimentKind::HostTraffic => crate::host_traffic::rows(plan, progress),
         ExperimentKind::NamingPath => crate::naming_path::rows(plan, progress),
         ExperimentKind::Trusted => crate::trusted::rows(plan, progress),
+        ExperimentKind::Availability => crate::trusted::availability::rows(plan, progress),
         _ => crate::forwarding::rows(plan, progress),
     }
 }

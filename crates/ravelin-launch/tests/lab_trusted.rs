@@ -1,40 +1,63 @@
-//! `ravelin lab trusted` measures a gateway as one process and split into confined ones.
+//! `ravelin lab trusted` measures a gateway as one process, split into confined ones, and with its router in
+//! a container; `ravelin lab availability` what disturbs it.
 #![cfg(target_os = "linux")]
 
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn a_split_gateway_is_measured_beside_one_process_and_both_beside_linux() {
+/// The report of an experiment; `None` where it cannot be run here.
+fn report(arguments: &[&str]) -> Option<Value> {
     let ravelin = Path::new(env!("CARGO_BIN_EXE_ravelin-launch")).with_file_name("ravelin");
     assert!(
         ravelin.exists(),
-        "{} is missing: `cargo build -p cli && cargo build -p ravelin-core` makes it",
+        "{} is missing: `cargo build -p cli -p redteam && cargo build -p ravelin-core` makes it",
         ravelin.display()
     );
-    let arguments = ["lab", "trusted", "--quick", "--rounds", "1", "--seconds", "1", "--json"];
-    let output = Command::new(ravelin).args(arguments).output().expect("ravelin runs");
+    let output = Command::new(ravelin).arg("lab").args(arguments).arg("--json").output().expect("it runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     if errors.contains("no networks can be made here") || errors.contains("iperf3 is not installed") {
         eprintln!("not run: {errors}");
-        return;
+        return None;
     }
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("JSON: {errors}"));
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("JSON: {errors}"));
+    assert!(output.status.success(), "{errors}{report}");
+    Some(report)
+}
+
+#[test]
+fn a_stream_goes_on_whatever_happens_around_the_core() {
+    let arguments =
+        ["availability", "--quick", "--rounds", "1", "--seconds", "1", "--gateway", "T1 with bytecode"];
+    let Some(report) = report(&arguments) else { return };
     let rows = report["rows"].as_array().expect("rows");
-    for way in ["a to b", "b to a"] {
+    let ratios = rows.iter().filter(|row| row["unit"] == "times");
+    let ratios: Vec<_> = ratios.map(|row| row["ours"]["median"].as_f64().unwrap_or(0.0)).collect();
+    assert!(ratios.len() == 10 && ratios.iter().all(|ratio| *ratio > 0.0), "{report}");
+}
+
+#[test]
+fn a_split_gateway_is_measured_beside_one_process_and_both_beside_linux() {
+    let Some(report) = report(&["trusted", "--quick", "--rounds", "1", "--seconds", "1"]) else { return };
+    let rows = report["rows"].as_array().expect("rows");
+    for way in ["a to b", "b to a", "a to router", "router to a"] {
         for alone in ["a cable", "Linux routing without rules"] {
+            if alone == "a cable" && way.contains("router") {
+                continue;
+            }
             let mut rows = rows.iter().filter(|row| row["case"] == format!("one stream {way}"));
             let row = rows.find(|row| row["other"]["name"] == alone);
             let row = row.unwrap_or_else(|| panic!("{alone}, {way}: {report}"));
             assert!(row["other"]["median"].as_f64() > Some(0.0), "{row}");
         }
-        for policy in ["0 pass all", "1 with state, at both ports"] {
+        for policy in ["0 pass all", "1 with state, at all ports"] {
             for (ours, beside) in [
                 ("one process with native code", "Linux routing without rules"),
                 ("one process with bytecode", "Linux routing without rules"),
                 ("T0 with native code", "one process with native code"),
                 ("T0 with bytecode", "one process with bytecode"),
+                ("T1 with native code", "T0 with native code"),
+                ("T1 with bytecode", "T0 with bytecode"),
             ] {
                 let case = format!("one stream {way}, {policy}, {ours}");
                 let row = rows.iter().find(|row| row["case"] == case.as_str());
@@ -45,5 +68,4 @@ fn a_split_gateway_is_measured_beside_one_process_and_both_beside_linux() {
             }
         }
     }
-    assert!(output.status.success(), "{errors}");
 }

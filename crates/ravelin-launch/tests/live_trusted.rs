@@ -6,6 +6,8 @@
 
 #[path = "live_trusted/changed.rs"]
 mod changed;
+#[path = "live_trusted/killed.rs"]
+mod killed;
 #[path = "live_trusted/over_network.rs"]
 mod over_network;
 #[path = "live_trusted/restarted.rs"]

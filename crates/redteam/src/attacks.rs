@@ -318,6 +318,15 @@ attacks! {
     },
 }
 
+/// What a flood consists of that the guard admits: short datagrams of the router to the host of the LAN. None
+/// of them is wrong.
+pub const DATAGRAMS: Attack = Attack {
+    name: "datagrams",
+    next: |scene, _random| {
+        to_lan(scene, 0x0800, &udp4(scene.own().ipv4, scene.lan.ipv4, (53, 4000), b"flood"))
+    },
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

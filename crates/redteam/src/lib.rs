@@ -23,7 +23,7 @@ mod tap;
 mod virtual_machine;
 
 pub use actions::{ACTIONS, GUEST_ACTIONS, MachineAction};
-pub use attacks::{ATTACKS, Attack, Attempt, MARKER};
+pub use attacks::{ATTACKS, Attack, Attempt, DATAGRAMS, MARKER};
 pub use evaluator::RouterAddresses;
 #[cfg(target_os = "linux")]
 pub use laboratory::{AttackReport, AttackResult, Laboratory};

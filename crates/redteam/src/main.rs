@@ -42,8 +42,8 @@ type Done = Result<bool, Box<dyn std::error::Error>>;
 #[cfg(target_os = "linux")]
 fn sent(interface: &str, attack: &str, frames: &str, seed: &str) -> Done {
     let scene = redteam::frames::Scene::usual();
-    let attack =
-        redteam::ATTACKS.iter().find(|known| known.name == attack).ok_or("no attack has this name")?;
+    let mut known = redteam::ATTACKS.iter().chain([&redteam::DATAGRAMS]);
+    let attack = known.find(|known| known.name == attack).ok_or("no attack has this name")?;
     println!("{}", redteam::send(interface, &scene, attack, frames.parse()?, seed.parse()?)?);
     Ok(true)
 }

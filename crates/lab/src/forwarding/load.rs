@@ -8,7 +8,7 @@ use rig::{BurstSender, FrameSender, Namespace, hold};
 use serde_json::Value;
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -128,13 +128,25 @@ pub enum TrafficDirection {
     Back,
 }
 
+/// Where programs can be started.
+pub trait StreamHost: Sync {
+    /// A command that will run there.
+    fn program(&self, name: &str) -> Command;
+}
+
+impl StreamHost for Namespace {
+    fn program(&self, name: &str) -> Command {
+        self.command(name, None)
+    }
+}
+
 /// Between whom a TCP stream is.
 #[derive(Clone, Copy)]
 pub struct StreamEnds<'a> {
     /// The host that begins.
     pub client: &'a Namespace,
     /// The other one.
-    pub server: &'a Namespace,
+    pub server: &'a dyn StreamHost,
     /// By which address it is reached.
     pub address: Ipv4Addr,
 }
@@ -180,8 +192,8 @@ pub fn streams(ends: StreamEnds<'_>, count: u32, seconds: u64) -> Result<f64, St
 
 /// A stream with further arguments of iperf3, which takes so many seconds in all.
 fn stream(ends: StreamEnds<'_>, more: &[&str], whole: u64, seconds: u64) -> Result<f64, String> {
-    let start = |host: &Namespace, arguments: &[&str]| -> Result<Child, String> {
-        let mut command = host.command("iperf3", None);
+    let start = |host: &dyn StreamHost, arguments: &[&str]| -> Result<Child, String> {
+        let mut command = host.program("iperf3");
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| format!("iperf3: {error}"))
     };
@@ -290,7 +302,6 @@ pub fn reachable(net: &Net, limit: Duration) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
 
     #[test]
     fn a_program_that_says_more_than_fits_into_a_pipe_ends_and_is_heard_whole() {

@@ -2,20 +2,45 @@
 //! split into confined ones.
 
 use super::policies::{INTERFACES, Policy};
+use super::signing::{BUNDLE_FILE, Signing};
 use crate::control_socket::ControlSocket;
 use crate::forwarding::gateways::routing;
-use crate::forwarding::net::{CableOffloads, Net, Way};
+use crate::forwarding::load::StreamHost;
+use crate::forwarding::net::{A, CableOffloads, Net, TO_A, Way};
 use crate::hosted::{Daemon, START, until};
 use std::fs::{self, Permissions};
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const FIREWALL: &str = include_str!("../../../../programs/rules/firewall.rav");
 /// Where the program names its rules.
 const RULES: &str = "from \"rules.v4\" as iptables interfaces { int0 = INSIDE ext0 = OUTSIDE }";
+/// Where the program has its ports, and where it chooses by which one a packet leaves; and how it does both
+/// with the router as a third one: by the networks of the destination.
+const PORTS: [&str; 2] = [
+    "const OUTSIDE: port = 2\n",
+    "    if in_port != INSIDE && in_port != OUTSIDE { drop no_zone }
+    let leaves: port = if in_port == INSIDE { OUTSIDE } else { INSIDE }
+",
+];
+const PORTS_WITH_ROUTER: [&str; 2] = [
+    "const OUTSIDE: port = 2\nconst ROUTER: port = 3\n",
+    "    let inside: port = if to in ::ffff:10.0.1.0/120 { INSIDE } else { OUTSIDE }
+    let leaves: port = if to == ::ffff:10.0.1.253 { ROUTER } else { inside }
+    if leaves == in_port { drop no_zone }
+",
+];
+/// The router's station, the port that leads to it, and the folder of its container.
+const ROUTER: ([u8; 6], Ipv4Addr) = ([2, 0, 0, 0, 0, 0x63], Ipv4Addr::new(10, 0, 1, 253));
+pub(super) const ROUTER_PORT: &str = "router";
+/// Another address of a router in a container, by which `redteam` floods.
+const ROUTER_AS_ATTACKER: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 99);
+const CONTAINERS: &str = "containers";
 /// The files beside the gateway's.
-const PROGRAM_FILE: &str = "program.rav";
+pub(super) const PROGRAM_FILE: &str = "program.rav";
 const RULES_FILE: &str = "rules.npf";
 
 /// What stands between the hosts.
@@ -33,16 +58,22 @@ pub(super) enum Between {
     Split,
     /// The same, of which the core has native code.
     SplitNative,
+    /// Confined processes with bytecode, and the router in a container.
+    Contained,
+    /// The same with native code.
+    ContainedNative,
 }
 
 impl Between {
-    pub(super) const ALL: [Between; 6] = [
+    pub(super) const ALL: [Between; 8] = [
         Between::Nothing,
         Between::Linux,
         Between::OneProcess,
         Between::SplitNative,
+        Between::ContainedNative,
         Between::Bytecode,
         Between::Split,
+        Between::Contained,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -53,6 +84,8 @@ impl Between {
             Between::Bytecode => "one process with bytecode",
             Between::Split => "T0 with bytecode",
             Between::SplitNative => "T0 with native code",
+            Between::Contained => "T1 with bytecode",
+            Between::ContainedNative => "T1 with native code",
         }
     }
 
@@ -61,13 +94,18 @@ impl Between {
         !matches!(self, Between::Nothing | Between::Linux)
     }
 
+    /// Whether the router is in a container; elsewhere it is the machine of the gateway.
+    fn is_contained(self) -> bool {
+        matches!(self, Between::Contained | Between::ContainedNative)
+    }
+
     /// What `ravelin serve` is told.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Between::Nothing | Between::Linux | Between::OneProcess => &[],
             Between::Bytecode => &["--back-end", "bytecode"],
-            Between::Split => &["--trusted"],
-            Between::SplitNative => &["--trusted", "--native"],
+            Between::Split | Between::Contained => &["--trusted"],
+            Between::SplitNative | Between::ContainedNative => &["--trusted", "--native"],
         }
     }
 }
@@ -75,12 +113,15 @@ impl Between {
 /// The hosts and what stands between them.
 pub(super) struct Joined {
     pub(super) net: Net,
-    _gateway: Option<Daemon>,
+    between: Between,
+    pub(super) binary: PathBuf,
+    containers: PathBuf,
+    gateway: Option<Daemon>,
 }
 
 impl Joined {
     /// Makes the hosts and what stands between them, whose files are in `folder` and which is held on a
-    /// processor.
+    /// processor. Where there is one who signs, a gateway takes what he has signed, and nothing else.
     ///
     /// # Errors
     /// What cannot be made, or does not begin.
@@ -89,76 +130,150 @@ impl Joined {
         policy: &Policy,
         folder: &Path,
         processor: usize,
+        signing: Option<&Signing>,
     ) -> Result<Joined, String> {
         let system = |error: io::Error| error.to_string();
         let net = match between {
             Between::Nothing => Net::direct(CableOffloads::Off),
             Between::Linux => Net::new(Way::Routed, CableOffloads::Off),
-            Between::OneProcess | Between::Bytecode | Between::Split | Between::SplitNative => {
-                Net::new(Way::Switched, CableOffloads::Off)
-            }
+            _ => Net::new(Way::Switched, CableOffloads::Off),
         };
-        let net = net.map_err(system)?;
-        let gateway = match between {
+        let (net, binary) = (net.map_err(system)?, std::env::current_exe().map_err(system)?);
+        let mut joined = Joined { net, between, binary, containers: folder.join(CONTAINERS), gateway: None };
+        match between {
+            Between::Nothing => {}
+            Between::Linux => routing(&joined.net).map_err(system)?,
+            _ => {
+                joined.gateway = Some(joined.ours(policy, folder, processor, signing)?);
+                joined.settle_router()?;
+            }
+        }
+        Ok(joined)
+    }
+
+    /// The process of the gateway that was started.
+    pub(super) fn gateway(&self) -> Option<u32> {
+        self.gateway.as_ref().map(Daemon::id)
+    }
+
+    /// The router's address at host a; `None` where there is no router.
+    pub(super) fn router(&self) -> Option<Ipv4Addr> {
+        match self.between {
             Between::Nothing => None,
-            Between::Linux => routing(&net).map(|()| None).map_err(system)?,
-            Between::OneProcess | Between::Bytecode | Between::Split | Between::SplitNative => {
-                Some(ours(between, &net, policy, folder, processor)?)
-            }
-        };
-        Ok(Joined { net, _gateway: gateway })
+            Between::Linux => Some(TO_A.1),
+            _ => Some(ROUTER.1),
+        }
+    }
+
+    /// Lets router and host a know each other's station.
+    fn settle_router(&self) -> Result<(), String> {
+        let system = |error: io::Error| error.to_string();
+        self.net.a.links().and_then(|links| links.neighbour("eth0", ROUTER.1, ROUTER.0)).map_err(system)?;
+        if !self.between.is_contained() {
+            let links = self.net.gateway.links().map_err(system)?;
+            // Where it is already, with another station.
+            links.hand(ROUTER_PORT, (ROUTER_PORT, ROUTER.0), &self.net.gateway).map_err(system)?;
+            links.address(ROUTER_PORT, ROUTER.1, 24).map_err(system)?;
+            return links.neighbour(ROUTER_PORT, A.1, A.0).map_err(system);
+        }
+        let station = A.0.map(|byte| format!("{byte:02x}")).join(":");
+        let mut command = self.program("ip");
+        command.args(["neighbour", "replace", &A.1.to_string(), "lladdr", &station, "dev", ROUTER_PORT]);
+        let output = command.output().map_err(system)?;
+        if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
+    }
+
+    /// Our own binary, asked until its policy has taken over.
+    fn ours(
+        &self,
+        policy: &Policy,
+        folder: &Path,
+        processor: usize,
+        signing: Option<&Signing>,
+    ) -> Result<Daemon, String> {
+        let system = |error: io::Error| error.to_string();
+        fs::create_dir_all(folder).map_err(system)?;
+        // Where it is split, the process that reads the files is `nobody`.
+        for folder in [folder.parent().unwrap_or(folder), folder] {
+            fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(system)?;
+        }
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(system);
+        write(PROGRAM_FILE, &program()?)?;
+        write(RULES_FILE, &policy.text)?;
+        let control = folder.join("control.sock");
+        let mut text = format!(
+            "program = \"{}\"\ncontrol = {:?}\ncontainers = {:?}\n",
+            if signing.is_some() { BUNDLE_FILE } else { PROGRAM_FILE },
+            control.display().to_string(),
+            self.containers.display().to_string()
+        );
+        for interface in ["to-a", "to-b"] {
+            text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\nkeep_from_kernel = true\n"));
+        }
+        text.push_str(&format!("[[port]]\ninterface = \"{ROUTER_PORT}\"\noffloads = \"off\"\n"));
+        if self.between.is_contained() {
+            let station = ROUTER.0.map(|byte| format!("{byte:02x}")).join(":");
+            text.push_str(&format!(
+                "kind = \"vnic\"\nvnic = {{ ethernet = \"{station}\", addresses = [\"{}/24\", \"{ROUTER_AS_ATTACKER}/24\"] }}\n",
+                ROUTER.1
+            ));
+        } else {
+            text.push_str("kind = \"tap\"\n");
+        }
+        if let Some(signing) = signing {
+            text.push_str(&signing.section());
+            signing.sign(1)?;
+        }
+        write("gateway.toml", &text)?;
+        let mut command = self.net.gateway.command(&self.binary, Some(processor));
+        let errors = folder.join("errors");
+        command.arg("serve").args(self.between.arguments()).arg(folder.join("gateway.toml"));
+        let process = Daemon::start_with_errors(&mut command, &errors).map_err(system)?;
+        until(START, "the policy takes over", || {
+            let active =
+                ControlSocket::connect(&control).and_then(|mut control| control.told("active")).ok()?;
+            (active["program"] != "boot").then_some(())
+        })
+        .map_err(|why| {
+            let said = fs::read_to_string(&errors).unwrap_or_default();
+            said.lines().last().map_or(why.clone(), |line| format!("{why}: {line}"))
+        })?;
+        Ok(process)
     }
 }
 
-/// The program with the rules of a file of NPF in place of its own.
+/// The program with the rules of a file of NPF in place of its own, and with a port for the router.
 ///
 /// # Errors
 /// It has no such place.
 pub(super) fn program() -> Result<String, String> {
-    let [inside, outside] = INTERFACES;
-    let rules =
-        format!("from \"{RULES_FILE}\" as npf interfaces {{ {inside} = INSIDE {outside} = OUTSIDE }}");
-    if !FIREWALL.contains(RULES) {
-        return Err("rules/firewall names its rules in other words".to_owned());
-    }
-    Ok(FIREWALL.replace(RULES, &rules))
+    let [inside, outside, router] = INTERFACES;
+    let rules = format!(
+        "from \"{RULES_FILE}\" as npf interfaces {{ {inside} = INSIDE {outside} = OUTSIDE {router} = ROUTER }}"
+    );
+    let changes = [(RULES, &*rules), (PORTS[0], PORTS_WITH_ROUTER[0]), (PORTS[1], PORTS_WITH_ROUTER[1])];
+    changes.into_iter().try_fold(FIREWALL.to_owned(), |text, (before, after)| {
+        if text.contains(before) {
+            Ok(text.replace(before, after))
+        } else {
+            Err(format!("rules/firewall says in other words `{before}`"))
+        }
+    })
 }
 
-/// Our own binary, asked until its policy has taken over.
-fn ours(
-    between: Between,
-    net: &Net,
-    policy: &Policy,
-    folder: &Path,
-    processor: usize,
-) -> Result<Daemon, String> {
-    let system = |error: io::Error| error.to_string();
-    fs::create_dir_all(folder).map_err(system)?;
-    // Where it is split, the process that reads the files is `nobody`.
-    for folder in [folder.parent().unwrap_or(folder), folder] {
-        fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(system)?;
+/// The router, as a host of streams.
+impl StreamHost for Joined {
+    fn program(&self, name: &str) -> Command {
+        if !self.between.is_contained() {
+            return self.net.gateway.command(name, None);
+        }
+        let mut command = self.net.gateway.command(&self.binary, None);
+        command.arg("contain").arg("--containers").arg(&self.containers);
+        // A program that is named by its path lies where the container sees nothing.
+        if Path::new(name).is_absolute() {
+            command.arg("--show").arg(name);
+        }
+        command.arg("--").arg(name);
+        command
     }
-    let write = |name: &str, text: &str| fs::write(folder.join(name), text).map_err(system);
-    write(PROGRAM_FILE, &program()?)?;
-    write(RULES_FILE, &policy.text)?;
-    let control = folder.join("control.sock");
-    let mut text = format!("program = \"{PROGRAM_FILE}\"\ncontrol = {:?}\n", control.display().to_string());
-    for interface in ["to-a", "to-b"] {
-        text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\nkeep_from_kernel = true\n"));
-    }
-    write("gateway.toml", &text)?;
-    let binary = std::env::current_exe().map_err(system)?;
-    let mut command = net.gateway.command(binary, Some(processor));
-    let errors = folder.join("errors");
-    command.arg("serve").args(between.arguments()).arg(folder.join("gateway.toml"));
-    let process = Daemon::start_with_errors(&mut command, &errors).map_err(system)?;
-    until(START, "the policy takes over", || {
-        let active = ControlSocket::connect(&control).and_then(|mut control| control.told("active")).ok()?;
-        (active["program"] != "boot").then_some(())
-    })
-    .map_err(|why| {
-        let said = fs::read_to_string(&errors).unwrap_or_default();
-        said.lines().last().map_or(why.clone(), |line| format!("{why}: {line}"))
-    })?;
-    Ok(process)
 }

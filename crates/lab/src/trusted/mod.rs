@@ -1,9 +1,15 @@
-//! `lab trusted`: one TCP stream between two hosts, and what a gateway between them costs it: as one process,
-//! and split into confined ones, by policy.
+//! `lab trusted`: one TCP stream between two hosts, or between a host and the router, and what a gateway
+//! between them costs it: as one process, split into confined ones, and with the router in a container, by
+//! policy.
 //!
 //! ```text
-//! host a: iperf3 ───── eth0 [ a cable | Linux | one process | T0 ] eth0 ───── host b: iperf3
+//! host a: iperf3 ───── eth0 [ a cable | Linux | one process | T0 | T1 ] eth0 ───── host b: iperf3
+//!                                          │
+//!                                      the router: iperf3
 //! ```
+//!
+//! The router is the machine itself, reached by a port of kind TAP; in T1 it is a container, reached by a
+//! VNIC.
 //!
 //! The method is that of TrustedGateway (RAID 2022): one stream, both ways, offloads off everywhere, and
 //! policies that differ along five axes (`policies`). None of its figures is quoted.
@@ -11,8 +17,10 @@
 //! What stands between the hosts takes turns, policy by policy and round by round, in the opposite order
 //! every other round. All its processes are held on one processor.
 
+pub(crate) mod availability;
 mod gateways;
 mod policies;
+mod signing;
 
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::forwarding::load::{StreamEnds, TrafficDirection, streams, tcp};
@@ -40,6 +48,8 @@ const QUICK: [usize; 2] = [0, 1];
 enum Measure {
     There,
     Back,
+    ToRouter,
+    FromRouter,
     Flows(u32),
 }
 
@@ -48,11 +58,18 @@ impl Measure {
         match self {
             Measure::There => "one stream a to b".to_owned(),
             Measure::Back => "one stream b to a".to_owned(),
+            Measure::ToRouter => "one stream a to router".to_owned(),
+            Measure::FromRouter => "one stream router to a".to_owned(),
             Measure::Flows(1) => "1 stream at a time".to_owned(),
             Measure::Flows(count) => format!("{count} streams at a time"),
         }
     }
 }
+
+/// Between hosts, both ways.
+const HOSTS: [Measure; 2] = [Measure::There, Measure::Back];
+/// Between a host and the router, both ways.
+const WITH_ROUTER: [Measure; 2] = [Measure::ToRouter, Measure::FromRouter];
 
 /// What is measured with a policy.
 struct Part {
@@ -62,14 +79,20 @@ struct Part {
 
 /// What is to be measured.
 fn parts(quick: bool) -> Vec<Part> {
-    let both = || vec![Measure::There, Measure::Back];
+    let part = |policy: Policy| {
+        let mut measures = HOSTS.to_vec();
+        if policy.has_services {
+            measures.extend(WITH_ROUTER);
+        }
+        Part { policy, measures }
+    };
     let nine = policies::nine();
     if quick {
         let chosen = nine.into_iter().enumerate().filter(|(place, _)| QUICK.contains(place));
-        return chosen.map(|(_, policy)| Part { policy, measures: both() }).collect();
+        return chosen.map(|(_, policy)| part(policy)).collect();
     }
-    let more = RULES.map(|count| Part { policy: policies::with_rules(count), measures: both() });
-    let mut parts: Vec<Part> = nine.into_iter().map(|policy| Part { policy, measures: both() }).collect();
+    let more = RULES.map(|count| part(policies::with_rules(count)));
+    let mut parts: Vec<Part> = nine.into_iter().map(part).collect();
     parts[OF_FLOWS].measures.extend(FLOWS.map(Measure::Flows));
     parts.extend(more);
     parts
@@ -136,14 +159,19 @@ fn take(
     plan: &LabPlan,
     shown: &mut Shown,
 ) -> Result<(), String> {
-    let joined = Joined::new(between, &part.policy, folder, processors().gateway)?;
-    let ends = StreamEnds { client: &joined.net.a, server: &joined.net.b, address: B.1 };
+    let joined = Joined::new(between, &part.policy, folder, processors().gateway, None)?;
+    let hosts = StreamEnds { client: &joined.net.a, server: &joined.net.b, address: B.1 };
+    let router = joined.router().map(|address| StreamEnds { server: &joined, address, ..hosts });
     for &measure in &part.measures {
         let seconds = whole_seconds(plan);
-        let bits = match measure {
-            Measure::There => tcp(ends, TrafficDirection::There, 0, seconds),
-            Measure::Back => tcp(ends, TrafficDirection::Back, 0, seconds),
-            Measure::Flows(count) => streams(ends, count, seconds),
+        let bits = match (measure, router) {
+            (Measure::There, _) => tcp(hosts, TrafficDirection::There, 0, seconds),
+            (Measure::Back, _) => tcp(hosts, TrafficDirection::Back, 0, seconds),
+            (Measure::ToRouter, Some(router)) => tcp(router, TrafficDirection::There, 0, seconds),
+            (Measure::FromRouter, Some(router)) => tcp(router, TrafficDirection::Back, 0, seconds),
+            // A cable has no router.
+            (Measure::ToRouter | Measure::FromRouter, None) => continue,
+            (Measure::Flows(count), _) => streams(hosts, count, seconds),
         };
         match bits {
             Ok(bits) => shown.samples.entry((between, place, measure)).or_default().push(bits / 1e9),
@@ -153,12 +181,15 @@ fn take(
     Ok(())
 }
 
-/// The rows: a confined gateway beside one process with the same back end, and one process beside Linux.
+/// The rows: T1 beside T0, T0 beside one process with the same back end, and one process beside Linux.
 fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
     let (what, unit) = ("TCP payload", "Gbit/s of TCP");
     let mut rows = Vec::new();
     for between in betweens.iter().filter(|between| !between.has_policy()) {
-        for measure in [Measure::There, Measure::Back] {
+        for measure in HOSTS.into_iter().chain(WITH_ROUTER) {
+            if *between == Between::Nothing && WITH_ROUTER.contains(&measure) {
+                continue;
+            }
             let other = shown.figure(*between, 0, measure).map(|figure| Other::of(between.name(), figure));
             rows.push(match (other, shown.failed.get(&(*between, 0, measure))) {
                 (None, Some(why)) => Row::absent(&measure.name(), between.name(), why),
@@ -177,6 +208,8 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
                 let beside = match between {
                     Between::Split => Between::Bytecode,
                     Between::SplitNative => Between::OneProcess,
+                    Between::Contained => Between::Split,
+                    Between::ContainedNative => Between::SplitNative,
                     _ => Between::Linux,
                 };
                 let beside_place = if beside.has_policy() { place } else { 0 };
@@ -203,6 +236,7 @@ mod tests {
             (Between::Bytecode, 2.0),
             (Between::Split, 1.9),
             (Between::SplitNative, 2.7),
+            (Between::ContainedNative, 2.43),
         ] {
             shown.samples.insert((between, 0, Measure::There), vec![rate]);
         }
@@ -214,9 +248,12 @@ mod tests {
         assert_eq!(split.other.as_ref().map(|other| &*other.name), Some("one process with bytecode"));
         let native = of("one stream a to b, 0 pass all, T0 with native code");
         assert_eq!(native.other.as_ref().map(|other| &*other.name), Some("one process with native code"));
+        let contained = of("one stream a to b, 0 pass all, T1 with native code");
+        assert_eq!(contained.other.as_ref().map(|other| &*other.name), Some("T0 with native code"));
+        assert_eq!(contained.ratio, Some(0.9));
         let one = of("one stream a to b, 0 pass all, one process with native code");
         assert_eq!(one.ratio, Some(0.75));
-        let failed = of("one stream b to a, 1 with state, at both ports, T0 with bytecode");
+        let failed = of("one stream b to a, 1 with state, at all ports, T0 with bytecode");
         assert!(failed.is_missing() && failed.what.contains("it did not begin"));
     }
 
@@ -224,7 +261,9 @@ mod tests {
     fn the_whole_experiment_has_nine_policies_rules_and_flows() {
         let parts = parts(false);
         assert_eq!(parts.len(), 9 + RULES.len());
-        assert_eq!(parts[OF_FLOWS].measures.len(), 2 + FLOWS.len());
-        assert!(parts.iter().all(|part| part.measures.starts_with(&[Measure::There, Measure::Back])));
+        assert_eq!(parts[OF_FLOWS].measures.len(), 4 + FLOWS.len());
+        assert!(parts.iter().all(|part| part.measures.starts_with(&HOSTS)));
+        let with_router = parts.iter().filter(|part| part.measures.contains(&Measure::ToRouter)).count();
+        assert_eq!(with_router, 8);
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! 0 pass all
-//! 1 the hosts' traffic with state, at both ports ──── 2 the same without state
+//! 1 the hosts' traffic with state, at all ports ───── 2 the same without state
 //! 3 at one port, with state ───────────────────────── 4 at one port, without state
 //!                                                        ├─ 5 more rules
 //!                                                        ├─ 6 fewer fields
@@ -13,12 +13,12 @@
 //! ```
 //!
 //! The policies are written for this experiment; only the axes are those of the publication. Where it has its
-//! rules at the router's VNIC, 3 to 8 have them at the first port.
+//! rules at the router's VNIC, 3 to 8 have them at the first port, where the hosts' packets pass, too.
 
 use std::fmt::Write;
 
 /// The names of the ports in the policies, in the order of the ports.
-pub(super) const INTERFACES: [&str; 2] = ["lan0", "wan0"];
+pub(super) const INTERFACES: [&str; 3] = ["lan0", "wan0", "router0"];
 
 /// A policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(super) struct Policy {
     pub(super) name: String,
     /// The file of NPF.
     pub(super) text: String,
+    /// Whether hosts reach the router's services.
+    pub(super) has_services: bool,
 }
 
 /// A rule that lets something pass: its direction and what stands behind `final`.
@@ -34,35 +36,40 @@ type Pass = (&'static str, String);
 
 const LAN: &str = "10.0.1.0/24";
 const WAN: &str = "10.0.2.0/24";
-const ROUTER: &str = "10.0.1.254";
+const ROUTER: &str = "10.0.1.253";
 /// The port of iperf3.
 const SERVICE: u16 = 5201;
 
 /// All nine, in order.
 pub(super) fn nine() -> Vec<Policy> {
     let both = |stateful: bool| {
-        let groups = [("lan0", lan(stateful)), ("wan0", wan(stateful))];
+        let groups = [
+            ("lan0", [services(stateful, "in", "out"), lan(stateful)].concat()),
+            ("wan0", wan(stateful)),
+            ("router0", services(stateful, "out", "in")),
+        ];
         groups.iter().map(|(interface, rules)| group(interface, "", interface, stateful, rules)).collect()
     };
     let one = |stateful: bool, rules: &[Pass]| group("lan0", "", "lan0", stateful, rules);
     let (a, more) = (lan(false), [lan(false), further(8)].concat());
-    let services = |rules: Vec<Pass>| [services(), rules].concat();
+    let services_and = |stateful, rules: Vec<Pass>| [services(stateful, "in", "out"), rules].concat();
     let fewer: Vec<Pass> = ["in", "out"].map(|way| (way, "proto tcp all".to_owned())).to_vec();
     let split: String = ["in", "out"]
         .iter()
         .map(|way| {
-            let rules: Vec<Pass> = services(a.clone()).into_iter().filter(|rule| rule.0 == *way).collect();
+            let rules: Vec<Pass> =
+                services_and(false, a.clone()).into_iter().filter(|rule| rule.0 == *way).collect();
             group(&format!("lan0 {way}"), way, "lan0", false, &rules)
         })
         .collect();
     let policies: [(&str, String, &str); 9] = [
         ("0 pass all", String::new(), "pass"),
-        ("1 with state, at both ports", both(true), "block"),
-        ("2 without state, at both ports", both(false), "block"),
-        ("3 with state, at one port", one(true, &services(lan(true))), "pass"),
-        ("4 without state, at one port", one(false, &services(a.clone())), "pass"),
-        ("5 as 4, with more rules", one(false, &services(more)), "pass"),
-        ("6 as 4, with fewer fields", one(false, &services(fewer)), "pass"),
+        ("1 with state, at all ports", both(true), "block"),
+        ("2 without state, at all ports", both(false), "block"),
+        ("3 with state, at one port", one(true, &services_and(true, lan(true))), "pass"),
+        ("4 without state, at one port", one(false, &services_and(false, a.clone())), "pass"),
+        ("5 as 4, with more rules", one(false, &services_and(false, more)), "pass"),
+        ("6 as 4, with fewer fields", one(false, &services_and(false, fewer)), "pass"),
         ("7 as 4, a group for each direction", split, "pass"),
         ("8 as 4, without the router's services", one(false, &a), "pass"),
     ];
@@ -76,7 +83,10 @@ pub(super) fn with_rules(count: usize) -> Policy {
 }
 
 fn policy(name: &str, groups: &str, others: &str) -> Policy {
-    Policy { name: name.to_owned(), text: format!("{groups}group default {{\n    {others} all\n}}\n") }
+    let text = format!("{groups}group default {{\n    {others} all\n}}\n");
+    // What has rules at the first port blocks the others there.
+    let has_services = groups.is_empty() || groups.contains(ROUTER) || groups.contains("proto tcp all");
+    Policy { name: name.to_owned(), text, has_services }
 }
 
 /// A group that blocks what none of its rules lets pass.
@@ -115,10 +125,16 @@ fn streams(stateful: bool, there: &'static str, back: &'static str) -> Vec<Pass>
     rules
 }
 
-/// What an administrator says to the router.
-fn services() -> Vec<Pass> {
-    let rule = |port: u16| ("in", format!("family inet4 proto tcp from {LAN} to {ROUTER} port {port}"));
-    [22, 80, 443].map(rule).to_vec()
+/// What hosts say to the router's services, of which iperf3 is one. `there` is the way of what they send.
+fn services(stateful: bool, there: &'static str, back: &'static str) -> Vec<Pass> {
+    let mut rules = Vec::new();
+    for port in [22, 80, 443, SERVICE] {
+        rules.push((there, format!("family inet4 proto tcp from {LAN} to {ROUTER} port {port}")));
+        if !stateful {
+            rules.push((back, format!("family inet4 proto tcp from {ROUTER} port {port} to {LAN}")));
+        }
+    }
+    rules
 }
 
 /// Rules for other sources and ports.
@@ -138,57 +154,68 @@ mod tests {
     use packet::batch::Batch;
     use packet::verdict::Verdict;
 
-    /// A segment of TCP between the hosts, from the first one or to it.
-    fn segment(from_first: bool, ports: (u16, u16), flags: u8) -> Vec<u8> {
-        let (a, b) = ([10, 0, 1, 1], [10, 0, 2, 1]);
-        let (from, to) = if from_first { (a, b) } else { (b, a) };
+    /// The hosts and the router: each by its port.
+    const ADDRESSES: [[u8; 4]; 3] = [[10, 0, 1, 1], [10, 0, 2, 1], [10, 0, 1, 253]];
+    const HOST_A: u16 = 1;
+    const HOST_B: u16 = 2;
+    const THE_ROUTER: u16 = 3;
+
+    /// A packet: who sends it to whom, from which port to which, and its flags.
+    type Segment = (u16, u16, (u16, u16), u8);
+
+    fn segment((from, to, ports, flags): Segment) -> Vec<u8> {
+        let of = |host: u16| ADDRESSES[usize::from(host) - 1];
         let ip = [0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0];
-        let mut frame = [&[2; 12][..], &[8, 0], &ip, &from, &to].concat();
+        let mut frame = [&[2; 12][..], &[8, 0], &ip, &of(from), &of(to)].concat();
         frame.extend([ports.0.to_be_bytes(), ports.1.to_be_bytes()].concat());
         frame.extend([0, 0, 0, 0, 0, 0, 0, 0, 0x50, flags, 0, 0, 0, 0, 0, 0]);
         frame.resize(60, 0);
         frame
     }
 
-    /// Which of some packets a policy lets pass: each with whether it is of the first host.
-    fn passes(policy: &Policy, packets: &[(bool, (u16, u16), u8)]) -> Vec<bool> {
+    /// Which of some packets a policy lets pass.
+    fn passes(policy: &Policy, packets: &[Segment]) -> Vec<bool> {
         let text = super::super::gateways::program().expect("the program has a place for rules");
         let load = |path: &str| (path == "rules.npf").then(|| policy.text.clone());
         let program = compile_with_rules(&text, &load);
         let program = program.unwrap_or_else(|error| panic!("{}: {error}\n{}", policy.name, policy.text));
-        let mut loaded = exec::load(&program, BackendKind::Interpreter, 2, 1).expect("it loads");
+        let mut loaded = exec::load(&program, BackendKind::Interpreter, 3, 1).expect("it loads");
         let mut judged = Vec::new();
-        for &(from_first, ports, flags) in packets {
+        for &packet in packets {
             let (mut batch, mut outputs) = (Batch::new(), exec::outputs::Outputs::default());
-            let mut memory =
-                batch.hold_one(&segment(from_first, ports, flags), 60, if from_first { 1 } else { 2 }, 0);
+            let mut memory = batch.hold_one(&segment(packet), 60, packet.0, 0);
             loaded.run(&mut memory, &mut batch, &mut outputs);
-            judged.push(batch.verdicts()[0] == Verdict::send(if from_first { 2 } else { 1 }));
+            judged.push(batch.verdicts()[0] == Verdict::send(packet.1));
         }
         judged
     }
 
     #[test]
-    fn each_policy_lets_streams_of_both_hosts_pass_and_no_two_are_alike() {
+    fn each_policy_lets_streams_of_hosts_and_router_pass_and_no_two_are_alike() {
         let (begins, answers, goes_on) = (0x02, 0x12, 0x10);
         let packets = [
-            (true, (40_000, SERVICE), begins),
-            (false, (SERVICE, 40_000), answers),
-            (true, (40_000, SERVICE), goes_on),
-            (false, (40_001, SERVICE), begins),
-            (true, (SERVICE, 40_001), answers),
+            (HOST_A, HOST_B, (40_000, SERVICE), begins),
+            (HOST_B, HOST_A, (SERVICE, 40_000), answers),
+            (HOST_A, HOST_B, (40_000, SERVICE), goes_on),
+            (HOST_B, HOST_A, (40_001, SERVICE), begins),
+            (HOST_A, HOST_B, (SERVICE, 40_001), answers),
+            // A service of the router.
+            (HOST_A, THE_ROUTER, (40_000, SERVICE), begins),
+            (THE_ROUTER, HOST_A, (SERVICE, 40_000), answers),
+            (HOST_A, THE_ROUTER, (40_000, SERVICE), goes_on),
             // Another service, and an answer to nothing.
-            (true, (40_002, 25), begins),
-            (false, (SERVICE, 40_003), answers),
+            (HOST_A, HOST_B, (40_002, 25), begins),
+            (HOST_B, HOST_A, (SERVICE, 40_003), answers),
         ];
         let all: Vec<Policy> = nine().into_iter().chain([with_rules(100)]).collect();
         assert_eq!(all.len(), 10);
         for (place, policy) in all.iter().enumerate() {
             let passed = passes(policy, &packets);
             assert_eq!(passed[..5], [true; 5], "{}", policy.name);
+            assert_eq!(passed[5..8], [policy.has_services; 3], "{}", policy.name);
             // Policy 0 blocks nothing, policy 6 asks for no port.
-            assert_eq!(passed[5], [0, 6].contains(&place), "{}", policy.name);
-            assert_eq!(passed[6], ![1, 3].contains(&place), "{}", policy.name);
+            assert_eq!(passed[8], [0, 6].contains(&place), "{}", policy.name);
+            assert_eq!(passed[9], ![1, 3].contains(&place), "{}", policy.name);
             assert_eq!(all.iter().filter(|other| other.text == policy.text).count(), 1, "{}", policy.name);
         }
     }

@@ -36,10 +36,10 @@ fn public(number: u8) -> String {
 }
 
 /// The files of all keys.
-struct Keys(tempfile::TempDir);
+pub(crate) struct Keys(tempfile::TempDir);
 
 impl Keys {
-    fn new() -> Keys {
+    pub(crate) fn new() -> Keys {
         let keys = Keys(tempfile::tempdir().expect("a folder"));
         let clients = CLIENTS.map(|(name, number, _)| (name, number));
         for (name, number) in [OWN, STRANGER].into_iter().chain(clients) {
@@ -55,7 +55,7 @@ impl Keys {
     }
 
     /// The section of the gateway's file.
-    fn section(&self) -> String {
+    pub(crate) fn section(&self) -> String {
         let mut text =
             format!("[front]\nlisten = \"{LISTEN}\"\nkey = {:?}\n[front.clients]\n", self.of(OWN.0));
         for (name, number, role) in CLIENTS {

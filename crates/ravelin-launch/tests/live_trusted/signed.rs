@@ -46,9 +46,14 @@ pub(crate) fn ir(folder: &Path, program: &str) -> String {
 /// A policy that lets datagrams to port 7 pass, and those to port 9 if it `opens` that.
 pub(crate) fn policy(folder: &Path, version: u64, opens: bool) -> SignedPolicy {
     let program = if opens { PROGRAM.replace("7 => across", "7 | 9 => across") } else { PROGRAM.to_owned() };
+    policy_of(folder, version, &program)
+}
+
+/// A policy of a program.
+pub(crate) fn policy_of(folder: &Path, version: u64, program: &str) -> SignedPolicy {
     let engine = EngineVersion::OWN;
     let (not_before, expiry) = (0, 1 << 40);
-    let program = ir(folder, &program);
+    let program = ir(folder, program);
     SignedPolicy {
         gateway: "g7".to_owned(),
         version,
@@ -96,7 +101,7 @@ pub(crate) fn ended(output: io::Result<Output>) -> (bool, String) {
 
 impl Trusted {
     /// `ravelin bundle` with these arguments.
-    fn bundle_command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn bundle_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(built("ravelin"));
         command.arg("bundle").args(arguments);
         command.arg("--control").arg(self.folder.path().join("control.sock"));
