@@ -1,9 +1,9 @@
-//! Any bytes are refused as a bundle that nobody signed; and what is accepted of a payload that was signed is
-//! what signing makes of it again, byte by byte.
+//! Any bytes are refused as a bundle that nobody signed, and so is one that was signed and has other bytes;
+//! what is accepted of a payload that was signed is what signing makes of it again, byte by byte.
 #![no_main]
 
 use bundle::sign::{Signer, add_signature, read_unverified, sign};
-use bundle::{EngineVersion, Trust, TrustedKey};
+use bundle::{EngineVersion, KeyPrefix, SignedPolicy, TableRight, Trust, TrustedKey};
 use libfuzzer_sys::fuzz_target;
 
 /// A bundle of this payload without signatures.
@@ -20,6 +20,31 @@ fn unsigned(payload: &[u8]) -> Vec<u8> {
     bundle
 }
 
+/// A bundle that was signed, with the bytes exchanged that three bytes each name: a place and what is there.
+fn exchanged(signer: &Signer, places: &[u8]) -> Vec<u8> {
+    let right = |table: &str, width, bits| TableRight {
+        table: table.to_owned(),
+        prefixes: vec![KeyPrefix::new(width, 8, bits).unwrap()],
+        most_entries: 256,
+        changes_per_second: 20,
+    };
+    let policy = SignedPolicy {
+        gateway: "gateway".to_owned(),
+        version: 300,
+        not_before: 1_800_000_000,
+        expiry: 1_900_000_000,
+        engine: EngineVersion::OWN,
+        program: "program \"gate\"\nslots 0\n".to_owned(),
+        rights: vec![right("neighbours", 32, 10 << 24), right("routes", 128, 0xfd << 120)],
+    };
+    let mut bundle = sign(&policy, signer).unwrap();
+    for [high, low, byte] in places.as_chunks().0 {
+        let place = usize::from(u16::from_be_bytes([*high, *low])) % bundle.len();
+        bundle[place] = *byte;
+    }
+    bundle
+}
+
 fuzz_target!(|data: &[u8]| {
     let signer = Signer::new(&[7; 32]).unwrap();
     let engine = EngineVersion { major: u32::MAX, minor: u32::MAX, patch: u32::MAX };
@@ -27,13 +52,14 @@ fuzz_target!(|data: &[u8]| {
         let key = TrustedKey { name: "fuzz".to_owned(), key: signer.public_key() };
         Trust::new(gateway, vec![key], 1).unwrap()
     };
-    let _ = trust("gateway").accept(data, 0, 0, engine).unwrap_err();
-    for bundle in [unsigned(data), data.to_vec()] {
+    trust("gateway").accept(data, 0, 0, engine).unwrap_err();
+    let exchanged = exchanged(&signer, data);
+    for bundle in [unsigned(data), data.to_vec(), exchanged] {
         let Ok(seen) = read_unverified(&bundle) else { continue };
         let (policy, newest) = (&seen.policy, seen.policy.version - 1);
         let trust = trust(&policy.gateway);
-        assert!(trust.accept(&bundle, policy.not_before, newest, engine).is_err());
         let again = sign(policy, &signer).unwrap();
+        assert_eq!(trust.accept(&bundle, policy.not_before, newest, engine).is_ok(), bundle == again);
         if seen.keys.is_empty() {
             assert_eq!(add_signature(&bundle, &signer).unwrap(), again);
         }

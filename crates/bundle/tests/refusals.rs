@@ -71,10 +71,11 @@ fn keys_that_signed_are_counted_once_and_must_be_known() {
     assert_eq!(refusal_of(&made::signed(payload(), &[1])), few);
     let twice = made::cose_in_order(payload(), &[1, 1], CONTEXT);
     assert_eq!(refusal_of(&twice), BundleRefusal::KeyOrder { signature: 2 });
-    let stranger = refusal_of(&made::signed(payload(), &[1, 2, 9]));
-    assert!(
-        matches!(stranger, BundleRefusal::UnknownKey { key, .. } if key == made::public_key(9)),
-        "{stranger:?}"
+    let stranger = made::public_key(9);
+    let place = made::public_keys(&[1, 2, 9]).iter().position(|key| *key == stranger).unwrap();
+    assert_eq!(
+        refusal_of(&made::signed(payload(), &[1, 2, 9])),
+        BundleRefusal::UnknownKey { signature: place + 1, key: stranger }
     );
     let mut backwards = [1, 2];
     backwards.sort_unstable_by_key(|number| std::cmp::Reverse(made::public_key(*number)));
@@ -162,6 +163,87 @@ fn payloads_in_another_form_are_refused_although_they_are_signed() {
         let refusal = refusal_of(&made::signed(made::bytes(&Value::Map(fields)), &[1, 2]));
         assert!(matches!(refusal, BundleRefusal::Malformed { .. }), "{what}: {refusal:?}");
     }
+}
+
+#[test]
+fn what_is_kept_counts_as_the_version_that_was_accepted_and_has_no_time() {
+    let (policy, bundle) = (made::policy(), made::signed(payload(), &[1, 2]));
+    let kept = |version, engine| made::trust().accept_kept(&bundle, version, engine);
+    assert_eq!(kept(300, ENGINE).unwrap().policy, policy);
+    for version in [0, 299, 301] {
+        assert_eq!(kept(version, ENGINE), Err(BundleRefusal::OtherVersion { found: 300, kept: version }));
+    }
+    let own = EngineVersion { patch: 29, ..policy.engine };
+    assert_eq!(kept(300, own), Err(BundleRefusal::OldEngine { needed: policy.engine, own }));
+    let few = made::trust().accept_kept(&made::signed(payload(), &[1]), 300, ENGINE);
+    assert_eq!(few, Err(BundleRefusal::TooFewSignatures { count: 1, threshold: 2 }));
+}
+
+#[test]
+fn nothing_may_stand_behind_a_payload_or_a_bundle() {
+    let (payload, bundle) = (payload(), made::signed(payload(), &[1, 2]));
+    let longer = refusal_of(&[&bundle[..], &[0]].concat());
+    assert_eq!(longer, BundleRefusal::Malformed { at: bundle.len(), what: "the end" });
+    let start = bundle.windows(payload.len()).position(|part| part == payload).unwrap();
+    let longer = refusal_of(&made::signed([&payload[..], &[0]].concat(), &[1, 2]));
+    assert_eq!(longer, BundleRefusal::Malformed { at: start + payload.len(), what: "the end" });
+}
+
+#[test]
+fn a_refusal_says_at_which_byte_it_is_and_what_belongs_there() {
+    let bundle = made::signed(payload(), &[1, 2]);
+    for length in 8..payload().len() {
+        assert_eq!(
+            refusal_of(&bundle[..length]),
+            BundleRefusal::Malformed { at: length, what: "more bytes" }
+        );
+    }
+    let with = |field: usize, value: Value| {
+        let mut changed = made::value(&made::policy());
+        let Value::Map(fields) = &mut changed else { panic!("it is a map") };
+        fields[field].1 = value;
+        match refusal_of(&made::signed(made::bytes(&changed), &[1, 2])) {
+            BundleRefusal::Malformed { what, .. } => what,
+            other => panic!("{other}"),
+        }
+    };
+    assert_eq!(with(1, Value::Null), "a text");
+    assert_eq!(with(2, Value::Null), "an unsigned number");
+    assert_eq!(with(5, Value::Null), "an array");
+    assert_eq!(with(7, Value::Array(vec![Value::Null])), "a map");
+    let payload = made::bytes(&made::value(&made::policy()));
+    let name = payload.windows(GATEWAY.len()).position(|part| part == GATEWAY.as_bytes()).unwrap();
+    let mut no_text = payload.clone();
+    no_text[name + 3] = 0xff;
+    let bundle = made::signed(no_text.clone(), &[1, 2]);
+    let start = bundle.windows(no_text.len()).position(|part| part == no_text).unwrap();
+    let refusal = refusal_of(&bundle);
+    assert_eq!(refusal, BundleRefusal::Malformed { at: start + name + 3, what: "a text in UTF-8" });
+}
+
+#[test]
+fn a_key_is_64_hexadecimal_digits() {
+    let key = made::public_key(1);
+    let digits = bundle::hex(&key);
+    assert_eq!(digits.len(), 64);
+    for digits in [digits.clone(), digits.to_uppercase()] {
+        assert_eq!(bundle::bytes_of_digits(&digits), Some(key));
+        assert_eq!(TrustedKey::from_digits("anna", &digits).unwrap().key, key);
+    }
+    let wrong = [&digits[1..], &digits[2..], &format!("{digits}0"), &format!("{}g", &digits[1..]), ""];
+    // A sign is none of them, though numbers are read with one.
+    for wrong in wrong.into_iter().chain([format!("+1{}", &digits[2..]).as_str()]) {
+        assert_eq!(bundle::bytes_of_digits(wrong), None, "{wrong}");
+        assert_eq!(
+            TrustedKey::from_digits("anna", wrong).unwrap_err(),
+            TrustError::Key { name: "anna".to_owned() }
+        );
+    }
+}
+
+#[test]
+fn the_own_engine_has_the_version_of_this_build() {
+    assert_eq!(EngineVersion::OWN.to_string(), env!("CARGO_PKG_VERSION"));
 }
 
 #[test]

@@ -374,13 +374,13 @@ impl Remote {
 
     /// Lets all workers stand still between two batches. Requests that are made later wait until they go on.
     pub fn rest(&self) -> Resting {
-        let (workers, sent) = (self.workers(), Arc::new(AtomicUsize::new(0)));
+        let (workers, rounds) = (self.workers(), Arc::new(AtomicUsize::new(0)));
         let mut all = Vec::new();
         // One that has ended does not answer.
         let _ = self.each(|_| {
             let (turns, taken) = mpsc::channel();
             all.push(turns);
-            Some(Request::Rest(rest::Rest { sent: sent.clone(), workers, turns: taken }))
+            Some(Request::Rest(rest::Rest { rounds: rounds.clone(), workers, turns: taken }))
         });
         Resting { remote: self.clone(), turns: all }
     }

@@ -351,6 +351,9 @@ fn uses_need_definitions_on_every_path() {
     let late = |value| Fault::NotDominated(Value(value));
     fails("b0: keep %0 %0:8 = const 1 flood", "f0 b0 0", late(0));
     fails("b0: keep %0 flood undefined %0:8", "f0 b0 0", late(0));
+    // No instruction uses what it makes itself, not even the first.
+    fails("b0: %0:32 = resize %0 flood", "f0 b0 0", late(0));
+    fails("b0: %1:8 = const 0 %0:32 = resize %0 flood", "f0 b0 1", late(0));
     fails(
         "b0: %0:1 = const 1 branch %0, b1, b2 b1: %1:8 = const 1 jump b2 b2: keep %1 flood",
         "f0 b2 0",
@@ -449,6 +452,16 @@ fn accesses_need_proof() {
         "f0 b3 0",
         not_proven(14, 0),
     );
+    // One that was shown for another place counts for that place alone.
+    for (one, other) in [("%0", "%8"), ("%8", "%0")] {
+        fails(
+            &case(&format!(
+                "branch %9, b1, b2 b1: need {one} + 14 ok b3 short b4 b2: need {other} + 20 ok b3 short b4 b3: LOAD b4: flood"
+            )),
+            "f0 b3 0",
+            not_proven(14, 0),
+        );
+    }
     passes(&case(
         "branch %9, b1, b2 b1: need %0 + 14 ok b5 short b4 b2: need %0 + 20 ok b6 short b4 b3: LOAD b4: flood b5: jump b3 b6: jump b3",
     ));
@@ -485,6 +498,16 @@ fn proof_goes_through_parameters_and_loops() {
     };
     passes(&around("%0"));
     fails(&around("%4"), "f0 b1 0", not_proven(4, 0));
+    // A block that goes back to itself, and to which only long ways lead, which all have looked.
+    passes(
+        "b0: %0:32 = const 0 %1:1 = const 1 branch %1, b1, b3
+         b1: jump b2
+         b2: need %0 + 4 ok b5 short b6
+         b3: jump b4
+         b4: need %0 + 9 ok b5 short b6
+         b5: %2:8 = load %0 + 3, 1 proven 4 fuel 0 cap 9 ok b5 out b6
+         b6: flood",
+    );
     // Two loops deep, the inner one advancing.
     fails(
         "b0: %1:32 = const 0 %2:32 = const 4 %9:1 = const 0 need %1 + 4 ok b1(%1) short b5

@@ -1,27 +1,25 @@
-//! `cargo xtask fuzz`: builds the fuzz targets with libFuzzer, by the pinned stable toolchain, and runs them
-//! for a bounded time each.
+//! `cargo xtask fuzz` and the step `fuzz`: build the fuzz targets with libFuzzer, by the pinned stable
+//! toolchain, and run them for a bounded time each, side by side.
 
-use super::{Context, cargo, deadline, show};
+use super::{Context, Outcome, cargo, deadline, show};
 use anyhow::{Context as _, bail, ensure};
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
 use std::hash::{Hash as _, Hasher as _};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 /// How long a target runs if nothing else is said.
 const SECONDS: u64 = 60;
-/// What is run if nothing else is said: the readers of files that others write.
-const READERS: [&str; 7] = [
-    "policy_nft",
-    "policy_npf",
-    "policy_pf",
-    "import_policies",
-    "import_chains",
-    "import_filters",
-    "ir_read",
-];
+/// What the step runs: the readers of what a confined core is handed. They are built without what only other
+/// targets need.
+const CORE: [&str; 4] = ["ir_read", "bundle_accept", "core_messages", "virtio_headers"];
+/// What `cargo xtask fuzz` runs beside these if nothing else is said: the readers of files that others write.
+const READERS: [&str; 6] =
+    ["policy_nft", "policy_npf", "policy_pf", "import_policies", "import_chains", "import_filters"];
 /// How long one input may take, in seconds, before it counts as a fault.
 const LONGEST_INPUT: u64 = 20;
 /// How much memory a target may take, in MiB.
@@ -48,8 +46,16 @@ const FLAGS: [&str; 9] = [
 const PLATFORM: &str = "x86_64-unknown-linux-gnu";
 
 /// The folders of the project with texts to begin from.
-const SEEDS: [&str; 7] =
-    ["programs", "programs/rules", "std", "crates/import/tests", "suite", "docs", "captures"];
+const SEEDS: [&str; 8] = [
+    "programs",
+    "programs/rules",
+    "std",
+    "crates/exec/examples",
+    "crates/import/tests",
+    "suite",
+    "docs",
+    "captures",
+];
 
 /// What to run.
 #[derive(Debug, PartialEq)]
@@ -61,15 +67,40 @@ struct Wanted<'a> {
 /// Runs it. False, if an input was found at which a target fails.
 pub(super) fn run(context: &Context, options: &[&str]) -> anyhow::Result<bool> {
     let known = targets(&fs::read_to_string(context.root.join("fuzz/Cargo.toml"))?);
-    let wanted = wanted(options, &known)?;
+    fuzz(context, &wanted(options, &known)?)
+}
+
+/// The step: what a confined core reads.
+pub(super) fn core(context: &Context) -> anyhow::Result<Outcome> {
+    let compiler = Command::new("c++").arg("--version").stdout(Stdio::null()).status();
+    if !compiler.is_ok_and(|status| status.success()) {
+        return Ok(Outcome::Skipped("no C++ compiler (as root: apt-get install g++)".to_owned()));
+    }
+    let held = fuzz(context, &Wanted { seconds: SECONDS, targets: CORE.to_vec() })?;
+    ensure!(held, "an input was found at which a target fails");
+    Ok(Outcome::Passed)
+}
+
+/// Builds and runs targets, as many at a time as there are cores. False, if one fails.
+fn fuzz(context: &Context, wanted: &Wanted<'_>) -> anyhow::Result<bool> {
     let built = build(context, &wanted.targets)?;
     let folder = context.target.join("fuzzing");
     let seeds = folder.join("seeds");
     write_seeds(&context.root, &seeds)?;
     let mut told = Vec::new();
-    for target in &wanted.targets {
-        let own = folder.join(target);
-        told.push(one(&built.join(target), &own, &seeds, wanted.seconds)?);
+    for together in wanted.targets.chunks(thread::available_parallelism().map_or(1, NonZero::get)) {
+        let ended = thread::scope(|scope| {
+            let run = |target: &&str| {
+                let (binary, own) = (built.join(target), folder.join(target));
+                let seeds = &seeds;
+                scope.spawn(move || one(&binary, &own, seeds, wanted.seconds))
+            };
+            let running: Vec<_> = together.iter().map(run).collect();
+            running.into_iter().map(|one| one.join().expect("it does not panic")).collect::<Vec<_>>()
+        });
+        for ended in ended {
+            told.push(ended?);
+        }
     }
     println!("{:<18} {:>12}  result", "target", "executions");
     for (target, (executions, crash)) in wanted.targets.iter().zip(&told) {
@@ -107,7 +138,7 @@ fn wanted<'a>(options: &[&'a str], known: &[String]) -> anyhow::Result<Wanted<'a
     if let Some(unknown) = targets.iter().find(|target| known.iter().all(|own| own != *target)) {
         bail!("there is no fuzz target `{unknown}`; there are {}", known.join(", "));
     }
-    let targets = if targets.is_empty() { READERS.to_vec() } else { targets.to_vec() };
+    let targets = if targets.is_empty() { [&READERS[..], &CORE].concat() } else { targets.to_vec() };
     Ok(Wanted { seconds, targets })
 }
 
@@ -118,6 +149,9 @@ fn build(context: &Context, targets: &[&str]) -> anyhow::Result<PathBuf> {
         ["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target", PLATFORM];
     let mut build = cargo(context, &fixed);
     build.args(targets.iter().flat_map(|target| ["--bin", target]));
+    if targets.iter().all(|target| CORE.contains(target)) {
+        build.arg("--no-default-features");
+    }
     build.env("CARGO_TARGET_DIR", &folder).env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f"));
     // libFuzzer is C++; the step `packages` installs g++.
     let shown = show(&build);
@@ -218,12 +252,15 @@ mod tests {
 
     #[test]
     fn options_choose_targets_that_exist() {
-        let known = targets(include_str!("../../../fuzz/Cargo.toml"));
-        assert!(
-            known.len() >= READERS.len() && READERS.iter().all(|name| known.iter().any(|own| own == name))
-        );
+        let manifest = include_str!("../../../fuzz/Cargo.toml");
+        let known = targets(manifest);
         let all = wanted(&[], &known).expect("nothing needs to be said");
-        assert_eq!((all.seconds, &all.targets[..]), (SECONDS, &READERS[..]));
+        assert_eq!((all.seconds, &all.targets[..]), (SECONDS, &[&READERS[..], &CORE].concat()[..]));
+        assert!(all.targets.iter().all(|name| known.iter().any(|own| own == name)));
+        for part in manifest.split("[[bin]]").skip(1) {
+            let alone = targets(&format!("[[bin]]{part}")).iter().any(|name| CORE.contains(&name.as_str()));
+            assert_ne!(alone, part.contains("required-features"), "{part}");
+        }
         let some = wanted(&["--seconds", "5", "policy_pf"], &known).expect("a target");
         assert_eq!(some, Wanted { seconds: 5, targets: vec!["policy_pf"] });
         for options in

@@ -59,6 +59,7 @@ const STEPS: &[Step] = &[
         run: build::documentation,
     },
     Step { name: "fuzz-targets", what: "the fuzz targets compile", run: build::fuzz_targets },
+    Step { name: "fuzz", what: "hostile bytes to the readers of the core, 60 s each", run: fuzz::core },
     Step {
         name: "release",
         what: "cargo build --release of ravelin and of the searches",

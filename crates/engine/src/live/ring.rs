@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A number that one thread writes and another reads.
-trait Count {
+pub(super) trait Count {
     fn zero() -> Self;
     fn read(&self, order: Ordering) -> usize;
     fn write(&self, value: usize, order: Ordering);
 }
 
 /// Room for one thing; one thread at a time has access.
-trait Slot<T> {
+pub(super) trait Slot<T> {
     fn empty() -> Self;
     fn exchange(&self, thing: Option<T>) -> Option<T>;
 }
@@ -51,7 +51,7 @@ impl<T> Slot<T> for Mutex<Option<T>> {
     }
 }
 
-struct Ring<T, N, S> {
+pub(super) struct Ring<T, N, S> {
     slots: Box<[S]>,
     /// How many things have been put in.
     put: N,
@@ -65,12 +65,12 @@ struct Ring<T, N, S> {
 }
 
 impl<T, N: Count, S: Slot<T>> Ring<T, N, S> {
-    fn new(slots: usize) -> Ring<T, N, S> {
+    pub(super) fn new(slots: usize) -> Ring<T, N, S> {
         let slots = (0..slots.max(1)).map(|_| S::empty()).collect();
         Ring { slots, put: N::zero(), taken: N::zero(), closed: N::zero(), left: N::zero(), of: PhantomData }
     }
 
-    fn put(&self, thing: T) -> Result<(), T> {
+    pub(super) fn put(&self, thing: T) -> Result<(), T> {
         let put = self.put.read(Ordering::Relaxed);
         if put.wrapping_sub(self.taken.read(Ordering::Acquire)) == self.slots.len() {
             return Err(thing);
@@ -80,7 +80,7 @@ impl<T, N: Count, S: Slot<T>> Ring<T, N, S> {
         Ok(())
     }
 
-    fn take(&self) -> Option<T> {
+    pub(super) fn take(&self) -> Option<T> {
         let taken = self.taken.read(Ordering::Relaxed);
         if taken == self.put.read(Ordering::Acquire) {
             return None;
@@ -90,7 +90,7 @@ impl<T, N: Count, S: Slot<T>> Ring<T, N, S> {
         thing
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.taken.read(Ordering::Relaxed) == self.put.read(Ordering::Acquire)
     }
 
@@ -187,6 +187,38 @@ impl<T> Drop for Taker<T> {
     }
 }
 
+/// Says whether a worker sleeps; a trait, so that a model checker may put its own in the place of the
+/// machine's.
+trait Asleep {
+    fn set(&self, asleep: bool);
+    fn is_set(&self) -> bool;
+    fn fence();
+
+    /// What is put into a ring before [`is_seen`](Asleep::is_seen) is found by a look after this, or this is
+    /// seen.
+    fn lies_down(&self) {
+        self.set(true);
+        Self::fence();
+    }
+
+    fn is_seen(&self) -> bool {
+        Self::fence();
+        self.is_set()
+    }
+}
+
+impl Asleep for AtomicBool {
+    fn set(&self, asleep: bool) {
+        self.store(asleep, Ordering::Relaxed);
+    }
+    fn is_set(&self) -> bool {
+        self.load(Ordering::Relaxed)
+    }
+    fn fence() {
+        fence(Ordering::SeqCst);
+    }
+}
+
 /// Says whether a worker sleeps, so that others ring its bell only then.
 pub(super) struct Sleeper {
     asleep: AtomicBool,
@@ -200,26 +232,24 @@ impl Sleeper {
 
     /// The worker is about to sleep. It looks at its rings once more after this.
     pub(super) fn lies_down(&self) {
-        self.asleep.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.asleep.lies_down();
     }
 
     /// The worker does not sleep (any more).
     pub(super) fn gets_up(&self) {
-        self.asleep.store(false, Ordering::Relaxed);
+        self.asleep.set(false);
     }
 
     /// Wakes the worker after something was put into one of its rings.
     pub(super) fn wake(&self) {
-        fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) {
+        if self.asleep.is_seen() {
             self.bell.ring();
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use loom::sync::Arc as LoomArc;
     use std::collections::VecDeque;
@@ -236,8 +266,20 @@ mod tests {
         }
     }
 
+    impl Asleep for loom::sync::atomic::AtomicBool {
+        fn set(&self, asleep: bool) {
+            self.store(asleep, Ordering::Relaxed);
+        }
+        fn is_set(&self) -> bool {
+            self.load(Ordering::Relaxed)
+        }
+        fn fence() {
+            loom::sync::atomic::fence(Ordering::SeqCst);
+        }
+    }
+
     /// A slot whose lock must be free when its turn comes.
-    struct Locked<T>(loom::sync::Mutex<Option<T>>);
+    pub(in crate::live) struct Locked<T>(loom::sync::Mutex<Option<T>>);
 
     impl<T> Slot<T> for Locked<T> {
         fn empty() -> Self {
@@ -250,7 +292,7 @@ mod tests {
         }
     }
 
-    type Modelled = Ring<u32, loom::sync::atomic::AtomicUsize, Locked<u32>>;
+    pub(in crate::live) type Modelled = Ring<u32, loom::sync::atomic::AtomicUsize, Locked<u32>>;
 
     /// Every order of the steps of an end that puts three things into a ring of two slots, as far as there is
     /// room, and closes it, and of an end that looks three times: what was put in comes out once, in its
@@ -286,21 +328,19 @@ mod tests {
     #[test]
     fn nobody_sleeps_while_something_waits() {
         loom::model(|| {
-            use loom::sync::atomic::{AtomicBool, fence};
+            use loom::sync::atomic::AtomicBool;
             let ring = LoomArc::new(Modelled::new(1));
             let (asleep, bell) = (LoomArc::new(AtomicBool::new(false)), LoomArc::new(AtomicBool::new(false)));
             let putting = {
                 let (ring, asleep, bell) = (ring.clone(), asleep.clone(), bell.clone());
                 loom::thread::spawn(move || {
                     assert!(ring.put(7).is_ok());
-                    fence(Ordering::SeqCst);
-                    if asleep.load(Ordering::Relaxed) {
+                    if asleep.is_seen() {
                         bell.store(true, Ordering::Release);
                     }
                 })
             };
-            asleep.store(true, Ordering::Relaxed);
-            fence(Ordering::SeqCst);
+            asleep.lies_down();
             let sleeps = ring.is_empty();
             putting.join().expect("no panic");
             assert!(!sleeps || bell.load(Ordering::Acquire), "it sleeps, and nobody has rung");

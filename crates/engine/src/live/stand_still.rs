@@ -6,14 +6,33 @@
 //!                                            all workers together                        goes on
 //! ```
 
-use super::rest::Rest;
+use super::rest::{Rest, Traffic, drain};
 use super::worker::LivePass;
 use crate::device_queue::{DeviceQueue, Supply};
 use packet::Batch;
 use ports::Transmit;
 use ports::live::Receiver;
 use std::io;
-use std::sync::atomic::Ordering;
+
+/// A worker's ways to the others, and theirs to it.
+struct Between<'b, 'p, 'l> {
+    pass: &'b mut LivePass<'p, 'l>,
+    device_queue: Option<&'b mut DeviceQueue>,
+}
+
+impl Traffic for Between<'_, '_, '_> {
+    fn take(&mut self) -> io::Result<()> {
+        self.pass.take_over(true, self.device_queue.as_deref_mut()).map(|_| ())
+    }
+
+    fn send_all(&mut self) -> bool {
+        self.pass.crossing.send_all()
+    }
+
+    fn nothing_arrives(&self) -> bool {
+        self.pass.crossing.nothing_arrives()
+    }
+}
 
 impl LivePass<'_, '_> {
     /// Runs everything that has been taken off the ports, and stands still until the loop is to go on.
@@ -24,7 +43,7 @@ impl LivePass<'_, '_> {
         batch: &mut Batch,
         mut device_queue: Option<&mut DeviceQueue>,
     ) -> io::Result<()> {
-        let Rest { sent, workers, turns } = rest;
+        let Rest { rounds, workers, turns } = rest;
         for port in receivers.iter_mut() {
             // What was cut of a segment and is not run yet. Nothing is taken off the port for that.
             while port.due() == Some(0) {
@@ -32,20 +51,8 @@ impl LivePass<'_, '_> {
                 self.received(memory, batch, device_queue.as_deref_mut())?;
             }
         }
-        let mut has_sent = false;
-        loop {
-            let any = self.take_over(true, device_queue.as_deref_mut())?;
-            if !has_sent && !self.crossing.send_all() {
-                has_sent = true;
-                sent.fetch_add(1, Ordering::AcqRel);
-            }
-            // Whoever takes is counted first: what the others had sent before that has come.
-            let all = sent.load(Ordering::Acquire) >= workers;
-            if all && !any && self.crossing.nothing_arrives() {
-                break;
-            }
-            std::thread::yield_now();
-        }
+        let mut between = Between { pass: self, device_queue: device_queue.as_deref_mut() };
+        drain(&*rounds, workers, &mut between)?;
         self.in_order(device_queue.as_deref_mut(), |order, run| order.finish(run))?;
         if let Some(device_queue) = device_queue {
             device_queue.run(self, Supply::Ended)?;
