@@ -1,4 +1,4 @@
-//! The bytes choose a random program, and packets beside its own: both back ends mean the same.
+//! The bytes choose a random program, and packets beside its own: all back ends mean the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -125,7 +125,7 @@ pub struct Report {
     /// The settings of the run.
     #[serde(flatten)]
     pub setting: Setting,
-    /// The back end: `interpreter` or `native`.
+    /// The back end, as [`exec::BackendKind::name`] spells it.
     pub back_end: &'static str,
     /// The filter of the packets in this report; without it, the report is about all packets.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What `compile` says to the core: once, and then its channel ends.
+//! What `compile` says to the core, by way of `launch`: once, and then its channel ends.
 
 use serde::{Deserialize, Serialize};
 

@@ -29,7 +29,7 @@ pub enum LaunchMessage {
         /// What was obtained.
         port: SuppliedPort,
     },
-    /// With one descriptor: the channel by which `compile` gives a program.
+    /// With one descriptor: the channel by which a program comes that `compile` gives, or has given before.
     Compile,
     /// With one descriptor: the channel of a process that asks and changes.
     Control,

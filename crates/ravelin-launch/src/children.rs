@@ -46,12 +46,12 @@ pub(crate) struct HasKept {
 }
 
 /// Where the first program of a core comes from that is started beside another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Successor {
     /// From the other one.
     Same,
-    /// From `compile`, or what it gave before.
-    Compiled,
+    /// What `compile` gave before, or else what it gives.
+    Compiled(Option<Compiled>),
 }
 
 /// A core that was started, with the processes that were started for it: they end with it.
@@ -108,15 +108,14 @@ impl Core {
         Ok(core)
     }
 
-    /// Starts one that takes over from this one: with its ports, and with its program or another one, which
-    /// is the one that `compile` gave `before` if there is one.
+    /// Starts one that takes over from this one: with its ports, and with its program or another one.
     ///
     /// # Errors
     /// It cannot be started, or a port's interface is away.
     pub(crate) fn start_successor(
         &mut self,
         settings: &Settings,
-        (successor, before): (Successor, Option<Compiled>),
+        successor: Successor,
         number: u64,
         store: Option<&Arc<Store>>,
         events: &SyncSender<Event>,
@@ -139,7 +138,7 @@ impl Core {
         self.channel.send(&LaunchMessage::HandOver, &[ours.as_fd()])?;
         match successor {
             Successor::Same => next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd()])?,
-            Successor::Compiled => {
+            Successor::Compiled(before) => {
                 let (reads, writes) = UnixStream::pair()?;
                 next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd(), reads.as_fd()])?;
                 next.hand_in(settings, before, writes, events)?;
@@ -245,10 +244,10 @@ impl Core {
         to: UnixStream,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
-        let number = self.handed_in.next();
+        let number = self.handed_in.begin();
         let passes = thread::Builder::new().name("compiled".to_owned());
         if let Some(before) = before {
-            self.handed_in.is_there(number, before.clone());
+            self.handed_in.arrived(number, before.clone());
             // If the core is gone, its end is heard of.
             passes.spawn(move || compiled::write(to, &before))?;
             return Ok(());
@@ -267,7 +266,8 @@ impl Core {
         passes.spawn(move || {
             let compiled = compiled::read(from);
             // It is known before the core reports of it.
-            if !is_kept || events.send(Event::Compiled(core, number, compiled.clone())).is_ok() {
+            let event = Event::Compiled { core, number, compiled: compiled.clone() };
+            if !is_kept || events.send(event).is_ok() {
                 let _ = compiled::write(to, &compiled);
             }
         })?;

@@ -22,27 +22,65 @@ pub(crate) struct HandedIn {
 
 impl HandedIn {
     /// One more is handed in. Returns its number.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(crate) fn begin(&mut self) -> u64 {
         (self.count, self.last) = (self.count + 1, None);
         self.count
     }
 
-    /// The one of this number is there.
-    pub(crate) fn is_there(&mut self, number: u64, compiled: Compiled) {
+    /// The one of this number has come.
+    pub(crate) fn arrived(&mut self, number: u64, compiled: Compiled) {
         if number == self.count {
             self.last = Some(compiled);
         }
     }
 
     /// The core reports of one. Returns it if it is the last one.
-    pub(crate) fn reported(&mut self) -> Option<Compiled> {
+    fn take_report(&mut self) -> Option<Compiled> {
         self.reported += 1;
         self.last.clone().filter(|_| self.reported == self.count)
     }
 
     /// Whether the core has reported of all.
-    pub(crate) fn is_reported(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.reported >= self.count
+    }
+}
+
+/// What runs, or ran last.
+#[derive(Debug, Default)]
+pub(crate) struct LastProgram {
+    compiled: Option<Compiled>,
+    /// Whether the file is to be read anew.
+    is_stale: bool,
+}
+
+impl LastProgram {
+    /// The file is to be read anew.
+    pub(crate) fn read_anew(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// What a core is given; nothing where it has to be compiled.
+    pub(crate) fn to_hand_in(&self) -> Option<Compiled> {
+        self.compiled.clone().filter(|_| !self.is_stale)
+    }
+
+    /// A core reports of what it was handed in: it `runs`, or is refused by a core that is `active` with
+    /// another program or not. Returns whether the core is to be given something else.
+    pub(crate) fn reported(&mut self, handed_in: &mut HandedIn, runs: bool, active: bool) -> bool {
+        let compiled = handed_in.take_report();
+        let was_stale = self.is_stale;
+        self.is_stale &= !handed_in.is_idle();
+        if runs {
+            self.compiled = compiled;
+            return false;
+        }
+        let waits = !active && self.compiled.is_some();
+        // What ran before goes on; if it is itself what was refused, it is compiled anew.
+        if waits && !was_stale {
+            self.compiled = None;
+        }
+        waits
     }
 }
 
@@ -68,25 +106,63 @@ mod tests {
     use super::*;
     use std::thread;
 
+    fn text(text: &str) -> Compiled {
+        Compiled::new(text.as_bytes().to_vec())
+    }
+
     #[test]
     fn only_the_last_one_is_remembered_and_only_once_it_is_reported_of() {
-        let text = |text: &str| Compiled::new(text.as_bytes().to_vec());
         let mut handed_in = HandedIn::default();
-        let first = handed_in.next();
-        handed_in.is_there(first, text("one"));
-        assert!(!handed_in.is_reported());
-        assert_eq!(handed_in.reported(), Some(text("one")));
-        assert!(handed_in.is_reported());
-        let (second, third) = (handed_in.next(), handed_in.next());
-        handed_in.is_there(third, text("three"));
-        handed_in.is_there(second, text("two"));
-        assert_eq!(handed_in.reported(), None, "of the second, which is not the last one");
-        assert!(!handed_in.is_reported());
-        assert_eq!(handed_in.reported(), Some(text("three")));
-        let never = handed_in.next();
-        assert_eq!((never, handed_in.reported()), (4, None), "it never came");
-        assert_eq!(handed_in.reported(), None, "a core that reports too often");
-        assert!(handed_in.is_reported());
+        let first = handed_in.begin();
+        handed_in.arrived(first, text("one"));
+        assert!(!handed_in.is_idle());
+        assert_eq!(handed_in.take_report(), Some(text("one")));
+        assert!(handed_in.is_idle());
+        let (second, third) = (handed_in.begin(), handed_in.begin());
+        handed_in.arrived(third, text("three"));
+        handed_in.arrived(second, text("two"));
+        assert_eq!(handed_in.take_report(), None, "of the second, which is not the last one");
+        assert!(!handed_in.is_idle());
+        assert_eq!(handed_in.take_report(), Some(text("three")));
+        let never = handed_in.begin();
+        assert_eq!((never, handed_in.take_report()), (4, None), "it never came");
+        assert_eq!(handed_in.take_report(), None, "a core that reports too often");
+        assert!(handed_in.is_idle());
+    }
+
+    #[test]
+    fn what_ran_is_handed_in_again_until_it_is_refused_and_a_refused_file_leaves_it() {
+        let hand_in = |compiled: Compiled| {
+            let mut handed_in = HandedIn::default();
+            let number = handed_in.begin();
+            handed_in.arrived(number, compiled);
+            handed_in
+        };
+        let mut last = LastProgram::default();
+        assert!(!last.reported(&mut hand_in(text("bad")), false, false), "there is nothing else to give");
+        assert_eq!(last.to_hand_in(), None);
+        assert!(!last.reported(&mut hand_in(text("one")), true, true));
+        assert_eq!(last.to_hand_in(), Some(text("one")));
+        last.read_anew();
+        assert_eq!(last.to_hand_in(), None);
+        // The file is refused: by a core that runs, and by one that has no program yet.
+        for active in [true, false] {
+            last.read_anew();
+            assert_eq!(last.reported(&mut hand_in(text("bad")), false, active), !active);
+            assert_eq!(last.to_hand_in(), Some(text("one")));
+        }
+        assert!(last.reported(&mut hand_in(text("one")), false, false), "another core refuses what ran");
+        assert_eq!(last.to_hand_in(), None, "it is compiled anew");
+        assert!(!last.reported(&mut hand_in(text("one")), false, false), "and there is nothing else");
+        // While two are on their way, the report of the first one says nothing of the file as it is now.
+        let mut handed_in = hand_in(text("two"));
+        let newest = handed_in.begin();
+        last.read_anew();
+        assert!(!last.reported(&mut handed_in, true, true));
+        assert_eq!(last.to_hand_in(), None);
+        handed_in.arrived(newest, text("three"));
+        assert!(!last.reported(&mut handed_in, true, true));
+        assert_eq!(last.to_hand_in(), Some(text("three")));
     }
 
     #[test]

@@ -24,7 +24,7 @@
 
 use crate::arguments::{Fronting, Settings};
 use crate::children::{Core, HasKept, Successor};
-use crate::compiled::Compiled;
+use crate::compiled::{Compiled, LastProgram};
 use crate::kept::{FolderError, Store};
 use crate::reported::{Reported, What};
 use crate::said::say;
@@ -119,8 +119,14 @@ pub(crate) enum Event {
     Ended(Role, i32, io::Result<ProcessEnd>),
     /// The core of this number reports.
     Report(u64, Reported),
-    /// What `compile` gave, for the core of the first number, which is handed it in as the one of the second.
-    Compiled(u64, u64, Compiled),
+    /// What `compile` gave has come.
+    Compiled {
+        /// The number of the core for which it is.
+        core: u64,
+        /// Which one it is of those that this core is handed in.
+        number: u64,
+        compiled: Compiled,
+    },
     /// Something was kept, or not, that the core of this number reported.
     Kept(u64, HasKept),
     /// A signal came.
@@ -225,9 +231,7 @@ struct Supervisor<'a> {
     /// It has had a program.
     active: bool,
     /// What runs, or ran last, as `compile` gave it.
-    program: Option<Compiled>,
-    /// Whether it is to be compiled anew.
-    is_stale: bool,
+    last: LastProgram,
     core_restart: Restart,
     compile_restart: Restart,
     control_restart: Restart,
@@ -239,8 +243,8 @@ struct Supervisor<'a> {
 /// A core that is to take over from the one that runs.
 struct Pending {
     core: Core,
-    /// With the program that runs, or with what `compile` gives.
-    successor: Successor,
+    /// With another program than the one that runs.
+    brings_program: bool,
     /// It has locked itself in.
     locked: bool,
     /// When it is given up.
@@ -281,8 +285,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         cores: 0,
         locked: false,
         active: false,
-        program: None,
-        is_stale: false,
+        last: LastProgram::default(),
         core_restart: Restart::new(),
         compile_restart: Restart::new(),
         control_restart: Restart::new(),
@@ -293,13 +296,17 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     loop {
         match heard.recv_timeout(supervisor.left()) {
             Ok(Event::Signal(SIGHUP)) => {
-                supervisor.is_stale = true;
+                supervisor.last.read_anew();
                 supervisor.compile_restart.at = Some(Instant::now());
             }
             Ok(Event::Signal(SIGUSR2)) => supervisor.wants_successor = true,
             Ok(Event::Signal(_)) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Ok(Event::Report(number, report)) => supervisor.heard(number, &report),
-            Ok(Event::Compiled(core, number, compiled)) => supervisor.compiled(core, number, compiled),
+            Ok(Event::Compiled { core, number, compiled }) => {
+                if let Some(core) = core_of(core, &mut supervisor.core, &mut supervisor.successor) {
+                    core.handed_in().arrived(number, compiled);
+                }
+            }
             Ok(Event::Kept(number, kept)) => supervisor.kept(number, kept),
             Ok(Event::Ended(role, id, ended)) => supervisor.ended(role, id, &ended),
             Err(RecvTimeoutError::Timeout) => {}
@@ -366,12 +373,11 @@ impl Supervisor<'_> {
         }
         if self.settings.native {
             if self.successor.is_none() && self.compile_restart.is_due() {
-                self.start_successor(Successor::Compiled);
+                self.start_successor(Successor::Compiled(self.last.to_hand_in()));
             }
         } else if self.compile_restart.is_due()
             && let Some(core) = &mut self.core
-            && let Err(error) =
-                core.compile(self.settings, self.program.clone().filter(|_| !self.is_stale), &self.events)
+            && let Err(error) = core.compile(self.settings, self.last.to_hand_in(), &self.events)
         {
             say(&format!("ravelin-launch: compile: {error}"));
             self.compile_restart.ended();
@@ -399,17 +405,17 @@ impl Supervisor<'_> {
 
     /// Starts a core that takes over from the one that runs.
     fn start_successor(&mut self, successor: Successor) {
-        let before = self.program.clone().filter(|_| !self.is_stale);
+        let brings_program = matches!(successor, Successor::Compiled(_));
         let Supervisor { core: Some(core), settings, store, events, cores, .. } = self else { return };
         *cores += 1;
-        match core.start_successor(settings, (successor, before), *cores, store.as_ref(), events) {
+        match core.start_successor(settings, successor, *cores, store.as_ref(), events) {
             Ok(core) => {
                 let until = Instant::now() + READY_WITHIN;
-                self.successor = Some(Pending { core, successor, locked: false, until });
+                self.successor = Some(Pending { core, brings_program, locked: false, until });
             }
             Err(error) => {
                 say(&format!("ravelin-launch: a core that takes over: {error}"));
-                if successor == Successor::Compiled {
+                if brings_program {
                     self.compile_restart.ended();
                 }
             }
@@ -422,7 +428,7 @@ impl Supervisor<'_> {
         let Some(given_up) = self.successor.take() else { return };
         if self.core.is_none() {
             self.core_restart.ended();
-        } else if again && given_up.successor == Successor::Compiled {
+        } else if again && given_up.brings_program {
             self.compile_restart.ended();
         }
     }
@@ -482,7 +488,7 @@ impl Supervisor<'_> {
                 What::TookOver => self.took_over(),
                 // It says so only of what it took over with.
                 What::Activated { .. } => return,
-                What::Refused => self.handed_in(number, false),
+                What::Refused => self.reported(number, false),
             }
             return say(&reported.line);
         }
@@ -501,41 +507,19 @@ impl Supervisor<'_> {
             What::Activated { handed_in } => {
                 self.active = true;
                 if handed_in {
-                    self.handed_in(number, true);
+                    self.reported(number, true);
                 }
             }
             What::TookOver => return,
-            What::Refused => self.handed_in(number, false),
+            What::Refused => self.reported(number, false),
         }
         say(&reported.line);
     }
 
-    /// The core of this number, which runs or is to take over.
-    fn core(&mut self, number: u64) -> Option<&mut Core> {
-        let successor = self.successor.as_mut().map(|successor| &mut successor.core);
-        self.core.iter_mut().chain(successor).find(|core| core.is(number))
-    }
-
-    /// Something of `compile` is there for a core.
-    fn compiled(&mut self, core: u64, number: u64, compiled: Compiled) {
-        if let Some(core) = self.core(core) {
-            core.handed_in().is_there(number, compiled);
-        }
-    }
-
     /// A core reports of what it was handed in: it `runs` without a signature, or is refused.
-    fn handed_in(&mut self, core: u64, runs: bool) {
-        let Some(core) = self.core(core) else { return };
-        let (compiled, is_last) = (core.handed_in().reported(), core.handed_in().is_reported());
-        let was_stale = self.is_stale;
-        self.is_stale &= !is_last;
-        if runs {
-            self.program = compiled;
-        } else if !self.active && self.program.is_some() {
-            // What ran before goes on; if it is itself what was refused, it is compiled anew.
-            if !was_stale {
-                self.program = None;
-            }
+    fn reported(&mut self, core: u64, runs: bool) {
+        let Some(core) = core_of(core, &mut self.core, &mut self.successor) else { return };
+        if self.last.reported(core.handed_in(), runs, self.active) {
             self.compile_restart.at = Some(Instant::now());
         }
     }
@@ -605,6 +589,16 @@ impl Supervisor<'_> {
             }
         }
     }
+}
+
+/// The core of this number, which runs or is to take over.
+fn core_of<'c>(
+    number: u64,
+    core: &'c mut Option<Core>,
+    successor: &'c mut Option<Pending>,
+) -> Option<&'c mut Core> {
+    let successor = successor.as_mut().map(|successor| &mut successor.core);
+    core.iter_mut().chain(successor).find(|core| core.is(number))
 }
 
 /// Opens a port, that of a container in its network.

@@ -1,4 +1,4 @@
-//! Random programs: almost all type-check, nothing panics, every construct occurs, and both back ends mean
+//! Random programs: almost all type-check, nothing panics, every construct occurs, and all back ends mean
 //! the same.
 
 use lang::diagnostic::Severity;

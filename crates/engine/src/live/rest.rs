@@ -130,12 +130,13 @@ mod tests {
         }
     }
 
-    /// Every order of the steps of a worker to whom two packets come that have to go on, by a ring of one
-    /// slot, and of the worker to whom they go: both end, and the other one has run both packets.
+    /// Every order, with at most three changes from one to the other before it waits, of the steps of a worker
+    /// to whom two packets come that have to go on, by a ring of one slot, and of the worker to whom they go:
+    /// both end, and the other one has run both packets.
     #[test]
     fn what_goes_on_while_workers_come_to_stand_still_is_run() {
         let mut model = loom::model::Builder::new();
-        // Without a bound there are too many orders, since both look again and again.
+        // All orders take a hundred times as long, since both look again and again.
         model.preemption_bound = Some(3);
         model.check(|| {
             let [come, on] = [2, 1].map(|slots| LoomArc::new(Modelled::new(slots)));

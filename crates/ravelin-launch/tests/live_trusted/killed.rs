@@ -266,7 +266,7 @@ impl Killed {
         assert_eq!(seen.wrong.load(Ordering::Relaxed), 0, "{chosen:?}: what no policy lets pass has passed");
         let Arrived { lost, pause, .. } = seen.look();
         if chosen.iter().all(|name| BESIDE_PACKETS.contains(name)) {
-            assert_eq!(lost, 0, "{chosen:?}: packets were held up");
+            assert_eq!(lost, 0, "{chosen:?}: packets were lost");
         } else if chosen == [CORE] {
             self.counted.pauses.push(pause);
         }
