@@ -109,7 +109,7 @@ pub enum CoreAnswer {
         /// The table, if there is one with this number.
         table: Option<ShownTable>,
     },
-    /// To [`ControlQuestion::Entries`] and [`ControlQuestion::Entry`]. There may be none although more follow.
+    /// To [`ControlQuestion::Entries`] and [`ControlQuestion::Entry`]. There may be none and yet more follow.
     Entries {
         /// The entries.
         entries: Vec<ShownEntry>,

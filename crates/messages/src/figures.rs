@@ -29,8 +29,8 @@ pub struct ShownFigures {
     pub ports: Vec<ShownPort>,
     /// The tables of the program.
     pub tables: Vec<ShownTableState>,
-    /// The names of counters, and of their cells that counted something: number, packets and bytes.
-    pub counters: Vec<(String, Vec<(u64, u64, u64)>)>,
+    /// The counters of the program.
+    pub counters: Vec<ShownCounter>,
     /// The names of events, and how often each was raised.
     pub events: Vec<(String, u64)>,
     /// Events that were lost.
@@ -54,6 +54,15 @@ pub struct ShownVolume {
     pub packets: u64,
     /// How many bytes.
     pub bytes: u64,
+}
+
+/// A counter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownCounter {
+    /// Its name.
+    pub name: String,
+    /// Its cells that counted something, with their numbers.
+    pub cells: Vec<(u64, ShownVolume)>,
 }
 
 /// A reason for which packets are dropped or punted.

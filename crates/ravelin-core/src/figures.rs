@@ -4,7 +4,9 @@ use crate::activation::Activation;
 use engine::Volume;
 use engine::live::PortLosses;
 use engine::live::look::Counted;
-use messages::figures::{ShownFigures, ShownLosses, ShownPort, ShownReason, ShownTableState, ShownVolume};
+use messages::figures::{
+    ShownCounter, ShownFigures, ShownLosses, ShownPort, ShownReason, ShownTableState, ShownVolume,
+};
 use messages::limits::MOST_CELLS;
 use packet::VerdictKind;
 use ports::live::Presence;
@@ -57,11 +59,11 @@ pub(crate) fn figures(activation: &Activation, ports: &[SeenPort]) -> Option<Sho
     };
     let mut left = MOST_CELLS;
     let counter = |(counter, cells): (&ir::Counter, &Vec<(u64, u64)>)| {
-        let cells = (0..).zip(cells).map(|(cell, &(packets, bytes))| (cell, packets, bytes));
-        let cells = cells.filter(|&(_, packets, bytes)| packets > 0 || bytes > 0).take(left);
-        let cells: Vec<(u64, u64, u64)> = cells.collect();
+        let cells = (0..).zip(cells).map(|(cell, &(packets, bytes))| (cell, ShownVolume { packets, bytes }));
+        let cells = cells.filter(|&(_, counted)| counted != ShownVolume::default()).take(left);
+        let cells: Vec<(u64, ShownVolume)> = cells.collect();
         left -= cells.len();
-        (counter.name.clone(), cells)
+        ShownCounter { name: counter.name.clone(), cells }
     };
     Some(ShownFigures {
         program: program.name.clone(),

@@ -6,7 +6,9 @@ use engine::Volume;
 use engine::live::PortLosses;
 use engine::report::{CounterCell, PortReport, Report, Setting, TableState, Verdicts};
 use exec::BackendKind;
-use messages::figures::{ShownFigures, ShownLosses, ShownPort, ShownReason, ShownTableState, ShownVolume};
+use messages::figures::{
+    ShownCounter, ShownFigures, ShownLosses, ShownPort, ShownReason, ShownTableState, ShownVolume,
+};
 use ports::live::{ReceiveLosses, SendLosses};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,7 +38,7 @@ impl From<ShownFigures> for GatewayView {
             punts,
             ports: (1..).zip(&figures.ports).map(port_report).collect(),
             tables: figures.tables.into_iter().map(table).collect(),
-            counters: figures.counters.into_iter().map(|(name, cells)| (name, cells_of(cells))).collect(),
+            counters: figures.counters.into_iter().map(counter).collect(),
             events: figures.events.into_iter().collect(),
             events_lost: figures.events_lost,
             copies: figures.copies,
@@ -106,6 +108,7 @@ fn table(table: ShownTableState) -> (String, TableState) {
     (name, TableState { entries, capacity, inserts, moves, evictions, expired, refused })
 }
 
-fn cells_of(cells: Vec<(u64, u64, u64)>) -> Vec<CounterCell> {
-    cells.into_iter().map(|(cell, packets, bytes)| CounterCell { cell, packets, bytes }).collect()
+fn counter(ShownCounter { name, cells }: ShownCounter) -> (String, Vec<CounterCell>) {
+    let cell = |(cell, ShownVolume { packets, bytes })| CounterCell { cell, packets, bytes };
+    (name, cells.into_iter().map(cell).collect())
 }

@@ -200,7 +200,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Has the core change an entry, and waits a moment where it is too fast. Returns how many were withdrawn.
+    /// Has the core change an entry, and waits where that is too fast. Returns how many were withdrawn.
     fn change(&self, number: u16, entry: &Entry, deed: EntryDeed) -> Result<u32, RequestRefusal> {
         let (schema, table) = self.known.table(number)?;
         if let Some(why) = &schema.refuses.insert {
