@@ -1,6 +1,7 @@
 //! What process 1 of a container does before it becomes the command: files, users, rights.
 
-use crate::{ContainerError, failed, files, rights, sys};
+use crate::namespaces::GROUPS;
+use crate::{ContainerError, failed, files, groups, limits, rights, sys};
 use rustix::process::{Gid, Signal, Uid};
 use rustix::thread::{self, LinkNameSpaceType};
 use std::ffi::OsString;
@@ -32,6 +33,8 @@ pub struct Inside {
 /// Something cannot be had; the command has not begun then.
 pub fn enter(inside: &Inside) -> Result<std::convert::Infallible, ContainerError> {
     let users = File::open(&inside.users).map_err(failed(inside.users.display().to_string()))?;
+    groups::join(&inside.users.with_extension(GROUPS))?;
+    limits::limit_process()?;
     files::put(inside.first_user, &inside.shown, inside.link.is_some())?;
     // Where the machine has no memory left, services end before what filters packets. Root inside can take it
     // back only where root of the machine has no right to set limits.

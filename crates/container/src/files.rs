@@ -1,6 +1,7 @@
 //! The files that are seen inside: those of the machine, which cannot be written, with what is private hidden
 //! behind empty folders of the container's own.
 
+use crate::limits::{FOLDER_FILES, FOLDER_SIZE};
 use crate::{ContainerError, failed, sys};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat, symlinkat};
 use rustix::mount::{
@@ -57,7 +58,7 @@ pub(crate) fn put(root: u32, shown: &[PathBuf], guest: bool) -> Result<(), Conta
     if guest && has_kvm {
         virtualization(root)?;
     }
-    let own = Empty { mode: "755", size: "64m", flags: MountFlags::NOSUID | MountFlags::NODEV };
+    let own = Empty { mode: "755", size: FOLDER_SIZE, flags: MountFlags::NOSUID | MountFlags::NODEV };
     for folder in OWN {
         let mode = if folder.ends_with("tmp") { "1777" } else { "755" };
         Empty { mode, ..own }.put(folder, root)?;
@@ -92,7 +93,8 @@ impl Empty {
         if place == Path::new("/") {
             return Err(failed(folder)(io::Error::other("it leads to all files of the machine")));
         }
-        let options = format!("mode={},size={},uid={root},gid={root}", self.mode, self.size);
+        let options =
+            format!("mode={},size={},nr_inodes={FOLDER_FILES},uid={root},gid={root}", self.mode, self.size);
         let options = std::ffi::CString::new(options).map_err(failed(folder))?;
         mount("tmpfs", &place, "tmpfs", self.flags, &*options).map_err(failed(folder))
     }
@@ -145,7 +147,7 @@ fn terminals(root: u32) -> Result<(), ContainerError> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=620"))
         .map_err(failed("/dev/pts"))?;
-    let shared = Empty { mode: "1777", size: "64m", flags: flags | MountFlags::NODEV };
+    let shared = Empty { mode: "1777", size: FOLDER_SIZE, flags: flags | MountFlags::NODEV };
     shared.put("/dev/shm", root)?;
     for (name, to) in [
         ("ptmx", "pts/ptmx"),

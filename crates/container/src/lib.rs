@@ -15,7 +15,9 @@
 
 mod enter;
 mod files;
+mod groups;
 mod holder;
+mod limits;
 mod namespaces;
 mod rights;
 mod start;
@@ -23,6 +25,7 @@ mod sys;
 
 pub use enter::{Inside, enter};
 pub use holder::{HOLD, Holder, hold};
+pub use limits::{MOST_DESCRIPTORS, MOST_MEMORY, MOST_PROCESSES};
 pub use namespaces::{FIRST_USER, Namespaces, USERS};
 pub use start::{ENTER, start};
 

@@ -1,6 +1,7 @@
 //! The namespaces of a container, kept by two files of a folder, with a third that says its users: as long as
 //! the two are mounted there, the namespaces are there, whether a process is in them or not.
 
+use crate::groups::ControlGroup;
 use crate::{ContainerError, failed};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -13,6 +14,8 @@ use std::thread;
 
 /// The user outside that root of the first container is. Systemd's list of user numbers leaves these unused.
 pub const FIRST_USER: u32 = 1_879_048_192;
+/// The ending of the file that says where the container's control groups are, if it has any.
+pub(crate) const GROUPS: &str = "groups";
 /// How many users a container has.
 pub const USERS: u32 = 65_536;
 
@@ -117,6 +120,13 @@ impl Namespaces {
     }
 }
 
+/// Says where the control groups of a container are.
+pub(crate) fn keep_groups(folder: &Path, name: &str, groups: &[ControlGroup]) -> Result<(), ContainerError> {
+    let path = folder.join(format!("{name}.{GROUPS}"));
+    let lines: String = groups.iter().map(|group| format!("{}\n", group.path().display())).collect();
+    fs::write(&path, lines).map_err(failed(path.display().to_string()))
+}
+
 /// Lets go of what is kept under a name; whoever is in those namespaces stays there.
 pub(crate) fn forget(folder: &Path, name: &str) {
     for (path, _) in paths(folder, name) {
@@ -125,4 +135,5 @@ pub(crate) fn forget(folder: &Path, name: &str) {
         let _ = fs::remove_file(&path);
     }
     let _ = fs::remove_file(users_path(folder, name));
+    let _ = fs::remove_file(folder.join(format!("{name}.{GROUPS}")));
 }

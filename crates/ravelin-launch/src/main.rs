@@ -31,7 +31,7 @@ use std::process::ExitCode;
 #[cfg(target_os = "linux")]
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == container::HOLD) {
-        return match container::hold() {
+        return match container::hold(std::env::args_os().nth(2).as_deref()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 said::say(&format!("ravelin-launch: namespaces of a container: {error}"));

@@ -145,8 +145,12 @@ impl<'a> Port<'a> {
     /// Opens it, that of a container with the container's namespaces.
     fn open(wanted: &'a WantedPort, settings: &Settings) -> Result<Port<'a>, LaunchError> {
         let vnic = wanted.vnic.as_ref();
+        let says = |why: &ContainerError| {
+            let name = &wanted.interface;
+            say(&format!("ravelin-launch: the container of {name} is without a limit: {why}"));
+        };
         let container = vnic
-            .map(|vnic| Holder::start(&settings.containers, &wanted.interface, vnic.container))
+            .map(|vnic| Holder::start(&settings.containers, &wanted.interface, vnic.container, says))
             .transpose()?;
         let opened = Some(open_port(wanted, container.as_ref(), settings.workers)?);
         Ok(Port { wanted, opened, container, handed_over: true })

@@ -7,7 +7,7 @@ pub struct MachineAction {
     /// Its name.
     pub name: &'static str,
     /// The script; `CORE` is the number of the core's process outside, `CONTROL` the control socket,
-    /// `CONTAINERS` the folder of the namespaces.
+    /// `CONTAINERS` the folder of the namespaces, `REDTEAM` this program.
     pub script: &'static str,
     /// Whether root outside can do it without harm, so that the script is shown to say so.
     pub harmless: bool,
@@ -53,6 +53,58 @@ actions! {
     // Session 0 is one outside of the container, with its terminal.
     "stay_in_the_session", false: "test \"$(cut -d' ' -f6 /proc/1/stat)\" = 0",
 }
+
+/// What root of a container takes as much of as it gets. Each succeeds if it got more than a container may
+/// have.
+pub const EXHAUSTIONS: &[MachineAction] = &[
+    // 512 processes are allowed.
+    MachineAction {
+        name: "take_all_processes",
+        script: "i=0; while [ $i -lt 1000 ]; do sleep 20 & all=\"$all $!\"; i=$((i + 1)); done; kill $all",
+        harmless: true,
+    },
+    MachineAction {
+        name: "take_all_processes_as_many_users",
+        script: "for user in 1 2 3 4; do setpriv --reuid $user --clear-groups sh -c 'i=0; while [ $i -lt 250 ]; \
+                 do sleep 20 & all=\"$all $!\"; i=$((i + 1)); done; sleep 2; kill $all' & jobs=\"$jobs $!\"; \
+                 done; for job in $jobs; do wait $job || exit 1; done",
+        harmless: true,
+    },
+    // A process may have 1 GiB, and all together.
+    MachineAction {
+        name: "take_all_memory",
+        script: "head -c 1600m /dev/zero | tail -c 1600m | wc -c | grep -q 1677721600",
+        harmless: false,
+    },
+    MachineAction {
+        name: "take_all_memory_in_parts",
+        script: "for part in 1 2 3 4; do (head -c 400m /dev/zero; sleep 4) | tail -c 400m | wc -c | \
+                 grep -q 419430400 & jobs=\"$jobs $!\"; done; for job in $jobs; do wait $job || exit 1; done",
+        harmless: false,
+    },
+    // Ten folders have 64 MiB each.
+    MachineAction {
+        name: "fill_every_folder",
+        script: "for folder in $(df --output=target -t tmpfs | tail -n +2); do head -c 200m /dev/zero > \
+                 $folder/filling; done 2> /dev/null; all=0; for used in $(df --output=used -t tmpfs | tail -n +2); \
+                 do all=$((all + used)); done; test $all -gt 1048576",
+        harmless: false,
+    },
+    // One has 16,384 files.
+    MachineAction {
+        name: "make_files_without_end",
+        script: "mkdir /tmp/many && cd /tmp/many && seq 30000 | xargs touch 2> /dev/null",
+        harmless: false,
+    },
+    // A process has 1,024.
+    MachineAction { name: "open_files_without_end", script: "$REDTEAM open 5000", harmless: true },
+    MachineAction { name: "raise_the_limit_of_open_files", script: "ulimit -n 5000", harmless: true },
+    MachineAction {
+        name: "raise_the_limit_of_processes",
+        script: "ulimit -u 5000 || prlimit --nproc=5000 true",
+        harmless: true,
+    },
+];
 
 /// What root of a virtual machine tries with its link, by Linux's own means. Each succeeds if a host answers
 /// to what must not come to it.

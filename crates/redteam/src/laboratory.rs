@@ -1,7 +1,7 @@
 //! A gateway between two hosts with a container of the router's services, or with a virtual machine in it,
 //! all in namespaces; runs attacks from inside, and judges what comes to the hosts.
 
-use crate::actions::{ACTIONS, GUEST_ACTIONS, MachineAction};
+use crate::actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
 use crate::attacks::{ATTACKS, Attack, MARKER};
 use crate::frames::{Scene, ethernet, udp4};
 use crate::tap::Tap;
@@ -403,8 +403,16 @@ impl Laboratory {
     /// # Errors
     /// There is no core.
     pub fn act(&self, action: &MachineAction) -> io::Result<Output> {
-        let script = self.script(action)?;
-        self.contain(&["sh", "-c", &script]).stdin(Stdio::null()).output()
+        self.begin(action)?.wait_with_output()
+    }
+
+    /// Begins an action inside.
+    ///
+    /// # Errors
+    /// There is no core.
+    pub fn begin(&self, action: &MachineAction) -> io::Result<Child> {
+        let mut command = self.contain(&["sh", "-c", &self.script(action)?]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     }
 
     /// Does the same as root outside.
@@ -421,7 +429,8 @@ impl Laboratory {
         let folder = self.folder.path().display();
         let core = self.core()?;
         Ok(format!(
-            "CORE={core} CONTROL={folder}/control.sock CONTAINERS={folder}/containers\n{}",
+            "CORE={core} CONTROL={folder}/control.sock CONTAINERS={folder}/containers REDTEAM={}\n{}",
+            self.sender.display(),
             action.script
         ))
     }
@@ -488,7 +497,7 @@ impl Laboratory {
             }
             return Ok(attacks);
         }
-        for action in ACTIONS {
+        for action in ACTIONS.iter().chain(EXHAUSTIONS) {
             let done = self.act(action)?.status.success() || self.core()? != core;
             add(action.name, self.tier(), done.into());
         }

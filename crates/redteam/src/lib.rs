@@ -22,7 +22,7 @@ mod tap;
 #[cfg(target_os = "linux")]
 mod virtual_machine;
 
-pub use actions::{ACTIONS, GUEST_ACTIONS, MachineAction};
+pub use actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
 pub use attacks::{ATTACKS, Attack, Attempt, DATAGRAMS, MARKER};
 pub use evaluator::RouterAddresses;
 #[cfg(target_os = "linux")]

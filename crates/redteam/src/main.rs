@@ -5,6 +5,7 @@
 //! redteam send INTERFACE ATTACK FRAMES SEED      inside: says how many frames were taken
 //! redteam serve PORT                             inside: a server of TCP that sends back what it gets
 //! redteam frame INTERFACE DIGITS                 inside: sends this frame
+//! redteam open COUNT                             inside: ends well once so many files are open
 //! redteam listen INTERFACE                       inside: ends well once a frame comes that is for somebody else
 //! redteam run FRAMES [--guest FOLDER] [--json]   outside, as root: every attack with so many frames, and with a
 //!                                                fiftieth of them from a virtual machine with the Linux in FOLDER
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         ["send", interface, attack, frames, seed] => sent(interface, attack, frames, seed),
         ["serve", port] => serve(port),
         ["frame", interface, digits] => frame(interface, digits),
+        ["open", count] => open(count),
         ["listen", interface] => listen(interface),
         ["run", frames, ref options @ ..] => run(frames, options),
         _ => Err("`redteam run FRAMES` runs every attack with so many frames".into()),
@@ -69,6 +71,13 @@ fn frame(interface: &str, digits: &str) -> Done {
     let frame: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
     redteam::one(interface, &frame.ok_or("the digits of a frame")?)?;
     Ok(true)
+}
+
+/// Ends well if one process can have so many files open.
+#[cfg(target_os = "linux")]
+fn open(count: &str) -> Done {
+    let files: Result<Vec<_>, _> = (0..count.parse()?).map(|_| std::fs::File::open("/dev/null")).collect();
+    Ok(files.is_ok())
 }
 
 /// Ends when a frame comes that is neither for this router nor for a group.

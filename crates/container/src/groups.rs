@@ -1,0 +1,206 @@
+//! The control groups of a container (cgroups(7)): how much memory it has together, and how much time of the
+//! processors beside others.
+
+use crate::limits::MOST_MEMORY;
+use crate::{ContainerError, failed};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a group waits for processes that are ending.
+const ENDING: Duration = Duration::from_millis(500);
+
+/// What a group bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// Memory, with files in memory.
+    Memory,
+    /// Time of the processors where others want it, too: a tenth of what a process beside it gets.
+    Time,
+}
+
+impl Bound {
+    /// The name of what does it.
+    fn controller(self) -> &'static str {
+        match self {
+            Bound::Memory => "memory",
+            Bound::Time => "cpu",
+        }
+    }
+
+    /// The file that there has to be and what is written into it, of version 1 and 2.
+    fn setting(self, version: Version) -> (&'static str, u64) {
+        match (self, version) {
+            (Bound::Memory, Version::First) => ("memory.limit_in_bytes", MOST_MEMORY),
+            (Bound::Memory, Version::Second) => ("memory.max", MOST_MEMORY),
+            (Bound::Time, Version::First) => ("cpu.shares", 102),
+            (Bound::Time, Version::Second) => ("cpu.weight", 10),
+        }
+    }
+}
+
+/// Of Linux's control groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    First,
+    Second,
+}
+
+/// A control group; it goes when this is dropped and nobody is in it.
+#[derive(Debug)]
+pub(crate) struct ControlGroup(PathBuf);
+
+impl ControlGroup {
+    /// Makes it below the group of this process, or beside it where groups that have members cannot be
+    /// divided (version 2).
+    ///
+    /// # Errors
+    /// The machine has no such groups, or this process may not make one.
+    pub(crate) fn new(name: &str, bound: Bound) -> Result<ControlGroup, ContainerError> {
+        let read = |path: &str| fs::read_to_string(path).map_err(failed(path));
+        let place = place(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?, bound);
+        let missing = failed(format!("no control group for `{}` is mounted", bound.controller()));
+        let (folder, version) = place.ok_or(io::Error::from(io::ErrorKind::NotFound)).map_err(missing)?;
+        ControlGroup::make(&folder, name, bound.setting(version))
+    }
+
+    fn make(folder: &Path, name: &str, (file, value): (&str, u64)) -> Result<ControlGroup, ContainerError> {
+        let path = folder.join(format!("ravelin-{}-{name}", std::process::id()));
+        let what = || failed(path.display().to_string());
+        match fs::create_dir(&path) {
+            // The one for other bounds of version 2.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(what()(error)),
+            _ => {}
+        }
+        let group = ControlGroup(path.clone());
+        fs::write(path.join(file), value.to_string())
+            .map_err(failed(path.join(file).display().to_string()))?;
+        // Memory with swap, where Linux counts that.
+        for (file, most) in [("memory.memsw.limit_in_bytes", MOST_MEMORY), ("memory.swap.max", 0)] {
+            if path.join(file).exists() {
+                fs::write(path.join(file), most.to_string()).map_err(what())?;
+            }
+        }
+        Ok(group)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        // Those in it may be ending. If they are not, it stays, empty in the end.
+        let end = Instant::now() + ENDING;
+        while fs::remove_dir(&self.0).is_err_and(|error| error.kind() != io::ErrorKind::NotFound)
+            && Instant::now() < end
+        {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Where a group can be made: of the texts of /proc/self/cgroup and /proc/self/mountinfo (cgroups(7),
+/// proc_pid_mountinfo(5)).
+fn place(groups: &str, mounts: &str, bound: Bound) -> Option<(PathBuf, Version)> {
+    let mounted = |kind: &str, option: &str| {
+        mounts.lines().find_map(|line| {
+            let (before, behind) = line.split_once(" - ")?;
+            let mut behind = behind.split(' ');
+            let is_it = behind.next()? == kind && behind.nth(1)?.split(',').any(|has| has == option);
+            let mut before = before.split(' ').skip(3);
+            let (root, at) = (before.next()?, before.next()?);
+            (is_it && root == "/").then(|| PathBuf::from(at))
+        })
+    };
+    let own = |is_it: &dyn Fn(&str, &str) -> bool| {
+        groups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            // With `..` it lies outside of what this process sees.
+            (is_it(number, controllers) && !path.contains("..")).then(|| path.trim_start_matches('/'))
+        })
+    };
+    let first = || {
+        let own = own(&|_, controllers| controllers.split(',').any(|has| has == bound.controller()))?;
+        Some((mounted("cgroup", bound.controller())?.join(own), Version::First))
+    };
+    let second = || {
+        let own = own(&|number, controllers| number == "0" && controllers.is_empty())?;
+        let group = mounted("cgroup2", "rw")?.join(own);
+        Some((group.parent()?.to_owned(), Version::Second))
+    };
+    first().or_else(second)
+}
+
+/// Puts this process into the groups whose paths a file says, a line each, if there is one.
+pub(crate) fn join(file: &Path) -> Result<(), ContainerError> {
+    let groups = match fs::read_to_string(file) {
+        Ok(groups) => groups,
+        // The machine has none; launch has said so.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(file.display().to_string())(error)),
+    };
+    groups.lines().try_for_each(|group| {
+        let members = Path::new(group).join("cgroup.procs");
+        fs::write(&members, "0").map_err(failed(members.display().to_string()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+25 1 0:22 / /proc rw - proc proc rw
+30 25 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+31 30 0:27 / /sys/fs/cgroup/memory rw,relatime shared:3 - cgroup cgroup rw,memory
+32 30 0:28 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn a_group_lies_below_the_own_one_of_version_1_or_beside_that_of_version_2() {
+        let at = |groups: &str, mounts: &str| place(groups, mounts, Bound::Memory);
+        let first = at("5:devices:/\n4:cpu,memory:/own\n0::/\n", MOUNTS);
+        assert_eq!(first, Some(("/sys/fs/cgroup/memory/own".into(), Version::First)));
+        let second = at("0::/system.slice/ravelin.service\n", MOUNTS);
+        assert_eq!(second, Some(("/sys/fs/cgroup/unified/system.slice".into(), Version::Second)));
+        // Neither one that this process does not see, nor one that is not mounted.
+        assert_eq!(at("4:memory:/../other\n", MOUNTS), None);
+        assert_eq!(at("4:memory:/own\n", "25 1 0:22 / /proc rw - proc proc rw\n"), None);
+        assert_eq!(place("4:cpu,memory:/own\n", MOUNTS, Bound::Time), None);
+        assert_eq!(at("", MOUNTS), None);
+    }
+
+    #[test]
+    fn a_group_has_its_limit_and_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (bound, file, value) in
+            [(Bound::Memory, "memory.max", MOST_MEMORY), (Bound::Time, "cpu.weight", 10)]
+        {
+            let setting = bound.setting(Version::Second);
+            let group = ControlGroup::make(folder.path(), "services", setting).expect("it is made");
+            let path = group.path().to_owned();
+            let limit = fs::read_to_string(path.join(file)).expect("it is there");
+            assert_eq!(limit.parse(), Ok(value));
+            // A folder of Linux goes with its files.
+            fs::remove_file(path.join(file)).expect("it is there");
+            drop(group);
+            assert!(!path.exists());
+        }
+        let setting = Bound::Memory.setting(Version::First);
+        assert!(ControlGroup::make(&folder.path().join("missing"), "services", setting).is_err());
+    }
+
+    #[test]
+    fn who_has_no_group_joins_none_and_who_cannot_join_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("services.groups");
+        join(&file).expect("there is none");
+        fs::write(&file, folder.path().join("gone").display().to_string()).expect("written");
+        assert!(join(&file).is_err());
+    }
+}

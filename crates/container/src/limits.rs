@@ -1,0 +1,40 @@
+//! How much a container may have: processes together, descriptors and memory of each process, files of each
+//! folder, and memory together.
+//!
+//! ```text
+//! processes together    the user namespace: Linux counts those of all its users (since Linux 5.14)
+//! each process          limits that root inside cannot raise, since it has no right over the machine
+//! memory together       a control group (`groups`), where the machine has them
+//! ```
+
+use crate::{ContainerError, failed};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Processes and threads of a container together.
+pub const MOST_PROCESSES: u64 = 512;
+/// Descriptors of a process.
+pub const MOST_DESCRIPTORS: u64 = 1024;
+/// Bytes of private memory of a process; and of all memory of a container, where there is a control group.
+pub const MOST_MEMORY: u64 = 1 << 30;
+/// Bytes of a folder that can be written.
+pub(crate) const FOLDER_SIZE: &str = "64m";
+/// Files of such a folder.
+pub(crate) const FOLDER_FILES: &str = "16k";
+
+/// Lets this process, and those that it starts, have no more. Root inside has no right over limits, so that
+/// they stay.
+pub(crate) fn limit_process() -> Result<(), ContainerError> {
+    limit(Resource::Nproc, MOST_PROCESSES)?;
+    limit(Resource::Nofile, MOST_DESCRIPTORS)?;
+    limit(Resource::Data, MOST_MEMORY)?;
+    // What a program leaves behind as it ends would lie in the folders.
+    limit(Resource::Core, 0)
+}
+
+/// Lets a resource be no more than so much.
+pub(crate) fn limit(resource: Resource, most: u64) -> Result<(), ContainerError> {
+    let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    let Rlimit { current, maximum } = getrlimit(resource);
+    let limits = Rlimit { current: lower(current), maximum: lower(maximum) };
+    setrlimit(resource, limits).map_err(failed(format!("the limit of {resource:?}")))
+}
