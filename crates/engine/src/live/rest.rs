@@ -130,9 +130,9 @@ mod tests {
         }
     }
 
-    /// Every order, with at most three changes from one to the other before it waits, of the steps of a worker
-    /// to whom two packets come that have to go on, by a ring of one slot, and of the worker to whom they go:
-    /// both end, and the other one has run both packets.
+    /// Every order, with at most three preemptions, of the steps of a worker to whom two packets come that
+    /// have to go on, by a ring of one slot, and of the worker to whom they go: both end, and the other one
+    /// has run both packets.
     #[test]
     fn what_goes_on_while_workers_come_to_stand_still_is_run() {
         let mut model = loom::model::Builder::new();
