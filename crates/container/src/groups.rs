@@ -3,8 +3,8 @@
 
 use crate::limits::MOST_MEMORY;
 use crate::{ContainerError, failed};
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -68,22 +68,32 @@ impl ControlGroup {
 
     fn make(folder: &Path, name: &str, (file, value): (&str, u64)) -> Result<ControlGroup, ContainerError> {
         let path = folder.join(format!("ravelin-{}-{name}", std::process::id()));
-        let what = || failed(path.display().to_string());
-        match fs::create_dir(&path) {
+        let made = match fs::create_dir(&path) {
+            Ok(()) => true,
             // The one for other bounds of version 2.
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(what()(error)),
-            _ => {}
-        }
-        let group = ControlGroup(path.clone());
-        fs::write(path.join(file), value.to_string())
-            .map_err(failed(path.join(file).display().to_string()))?;
-        // Memory with swap, where Linux counts that.
-        for (file, most) in [("memory.memsw.limit_in_bytes", MOST_MEMORY), ("memory.swap.max", 0)] {
-            if path.join(file).exists() {
-                fs::write(path.join(file), most.to_string()).map_err(what())?;
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(failed(path.display().to_string())(error)),
+        };
+        let bounded = || {
+            write(&path.join(file), value)?;
+            // Memory with swap, where Linux counts that.
+            for (file, most) in [("memory.memsw.limit_in_bytes", MOST_MEMORY), ("memory.swap.max", 0)] {
+                if path.join(file).exists() {
+                    write(&path.join(file), most)?;
+                }
+            }
+            Ok(())
+        };
+        match bounded() {
+            Ok(()) => Ok(ControlGroup(path)),
+            Err(error) => {
+                // One that has another bound stays.
+                if made {
+                    let _ = fs::remove_dir(&path);
+                }
+                Err(error)
             }
         }
-        Ok(group)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -101,6 +111,14 @@ impl Drop for ControlGroup {
             thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// Writes a number into a file of a group. Linux makes these files: one that is not there bounds nothing.
+fn write(file: &Path, number: u64) -> Result<(), ContainerError> {
+    let opened = OpenOptions::new().write(true).open(file);
+    opened
+        .and_then(|mut file| file.write_all(number.to_string().as_bytes()))
+        .map_err(failed(file.display().to_string()))
 }
 
 /// Where a group can be made: of the texts of /proc/self/cgroup and /proc/self/mountinfo (cgroups(7),
@@ -130,24 +148,18 @@ fn place(groups: &str, mounts: &str, bound: Bound) -> Option<(PathBuf, Version)>
     };
     let second = || {
         let own = own(&|number, controllers| number == "0" && controllers.is_empty())?;
-        let group = mounted("cgroup2", "rw")?.join(own);
-        Some((group.parent()?.to_owned(), Version::Second))
+        let mount = mounted("cgroup2", "rw")?;
+        // Above the mount there are no groups.
+        let folder = if own.is_empty() { mount } else { mount.join(own).parent()?.to_owned() };
+        Some((folder, Version::Second))
     };
     first().or_else(second)
 }
 
-/// Puts this process into the groups whose paths a file says, a line each, if there is one.
+/// Puts this process into the groups whose paths a file says, a line each; there may be none.
 pub(crate) fn join(file: &Path) -> Result<(), ContainerError> {
-    let groups = match fs::read_to_string(file) {
-        Ok(groups) => groups,
-        // The machine has none; launch has said so.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(file.display().to_string())(error)),
-    };
-    groups.lines().try_for_each(|group| {
-        let members = Path::new(group).join("cgroup.procs");
-        fs::write(&members, "0").map_err(failed(members.display().to_string()))
-    })
+    let groups = fs::read_to_string(file).map_err(failed(file.display().to_string()))?;
+    groups.lines().try_for_each(|group| write(&Path::new(group).join("cgroup.procs"), 0))
 }
 
 #[cfg(test)]
@@ -168,6 +180,8 @@ mod tests {
         assert_eq!(first, Some(("/sys/fs/cgroup/memory/own".into(), Version::First)));
         let second = at("0::/system.slice/ravelin.service\n", MOUNTS);
         assert_eq!(second, Some(("/sys/fs/cgroup/unified/system.slice".into(), Version::Second)));
+        let root = at("0::/\n", MOUNTS);
+        assert_eq!(root, Some(("/sys/fs/cgroup/unified".into(), Version::Second)));
         // Neither one that this process does not see, nor one that is not mounted.
         assert_eq!(at("4:memory:/../other\n", MOUNTS), None);
         assert_eq!(at("4:memory:/own\n", "25 1 0:22 / /proc rw - proc proc rw\n"), None);
@@ -175,32 +189,52 @@ mod tests {
         assert_eq!(at("", MOUNTS), None);
     }
 
-    #[test]
-    fn a_group_has_its_limit_and_goes() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for (bound, file, value) in
-            [(Bound::Memory, "memory.max", MOST_MEMORY), (Bound::Time, "cpu.weight", 10)]
-        {
-            let setting = bound.setting(Version::Second);
-            let group = ControlGroup::make(folder.path(), "services", setting).expect("it is made");
-            let path = group.path().to_owned();
-            let limit = fs::read_to_string(path.join(file)).expect("it is there");
-            assert_eq!(limit.parse(), Ok(value));
-            // A folder of Linux goes with its files.
-            fs::remove_file(path.join(file)).expect("it is there");
-            drop(group);
-            assert!(!path.exists());
+    /// What Linux does where a group is made: it has the files of its controllers.
+    fn controlled(path: &Path) {
+        for file in ["memory.max", "memory.swap.max", "cgroup.procs"] {
+            fs::write(path.join(file), "").expect("written");
         }
-        let setting = Bound::Memory.setting(Version::First);
-        assert!(ControlGroup::make(&folder.path().join("missing"), "services", setting).is_err());
     }
 
     #[test]
-    fn who_has_no_group_joins_none_and_who_cannot_join_says_so() {
+    fn a_bound_that_cannot_be_had_leaves_the_group_of_the_other_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let make =
+            |bound: Bound| ControlGroup::make(folder.path(), "services", bound.setting(Version::Second));
+        assert!(make(Bound::Memory).is_err(), "nobody has made the file that bounds");
+        assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 0, "it left nothing");
+        let path = folder.path().join(format!("ravelin-{}-services", std::process::id()));
+        fs::create_dir(&path).expect("made");
+        controlled(&path);
+        let group = make(Bound::Memory).expect("it bounds");
+        let read = |file: &str| fs::read_to_string(path.join(file)).expect("it is there");
+        assert_eq!((read("memory.max").parse(), &*read("memory.swap.max")), (Ok(MOST_MEMORY), "0"));
+        assert!(make(Bound::Time).is_err(), "this machine divides no time");
+        assert!(path.exists() && !path.join("cpu.weight").exists(), "{}", group.path().display());
+        // A folder of Linux goes with its files.
+        for file in fs::read_dir(&path).expect("there") {
+            fs::remove_file(file.expect("one").path()).expect("it is there");
+        }
+        drop(group);
+        assert!(!path.exists());
+        let missing = folder.path().join("missing");
+        assert!(ControlGroup::make(&missing, "services", Bound::Memory.setting(Version::First)).is_err());
+    }
+
+    #[test]
+    fn who_is_to_join_a_group_joins_it_or_says_why_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("services.groups");
-        join(&file).expect("there is none");
-        fs::write(&file, folder.path().join("gone").display().to_string()).expect("written");
-        assert!(join(&file).is_err());
+        assert!(join(&file).is_err(), "nobody has said yet which groups there are");
+        fs::write(&file, "").expect("written");
+        join(&file).expect("the machine has none");
+        let group = folder.path().join("group");
+        fs::write(&file, group.display().to_string()).expect("written");
+        assert!(join(&file).is_err(), "it has gone");
+        fs::create_dir(&group).expect("made");
+        assert!(join(&file).is_err(), "it is no group");
+        controlled(&group);
+        join(&file).expect("joined");
+        assert_eq!(fs::read_to_string(group.join("cgroup.procs")).expect("there"), "0");
     }
 }

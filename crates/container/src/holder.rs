@@ -2,7 +2,7 @@
 
 use crate::groups::{Bound, ControlGroup};
 use crate::limits::{MOST_PROCESSES, limit};
-use crate::namespaces::{FIRST_USER, Namespaces, USERS, forget, keep_groups};
+use crate::namespaces::{FIRST_USER, Namespaces, USERS, forget};
 use crate::{ContainerError, failed, sys};
 use rustix::process::{Gid, Resource, Uid};
 use rustix::thread::{self, CapabilitySet, CapabilitySets, UnshareFlags};
@@ -54,11 +54,10 @@ impl Holder {
             let path = format!("/proc/{process}/{map}");
             fs::write(&path, format!("0 {first} {USERS}\n")).map_err(failed(path))?;
         }
-        let namespaces = Namespaces::keep(folder, name, process, first)?;
         let bounds = [Bound::Memory, Bound::Time].into_iter();
         let made = |bound| ControlGroup::new(name, bound).inspect_err(&says).ok();
         let groups: Vec<_> = bounds.filter_map(made).collect();
-        keep_groups(folder, name, &groups)?;
+        let namespaces = Namespaces::keep(folder, name, process, first, &groups)?;
         Ok(Holder { folder: folder.to_owned(), name: name.to_owned(), namespaces, _groups: groups })
     }
 }

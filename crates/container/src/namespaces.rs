@@ -98,11 +98,14 @@ impl Namespaces {
         name: &str,
         process: u32,
         first_user: u32,
+        groups: &[ControlGroup],
     ) -> Result<Namespaces, ContainerError> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o755);
         builder.create(folder).map_err(failed(folder.display().to_string()))?;
         forget(folder, name);
+        // Whoever finds the namespaces finds these.
+        keep_groups(folder, name, groups)?;
         let make = |path: &Path| {
             let mut options = OpenOptions::new();
             options.write(true).create_new(true).mode(0o600).open(path)
@@ -121,7 +124,7 @@ impl Namespaces {
 }
 
 /// Says where the control groups of a container are.
-pub(crate) fn keep_groups(folder: &Path, name: &str, groups: &[ControlGroup]) -> Result<(), ContainerError> {
+fn keep_groups(folder: &Path, name: &str, groups: &[ControlGroup]) -> Result<(), ContainerError> {
     let path = folder.join(format!("{name}.{GROUPS}"));
     let lines: String = groups.iter().map(|group| format!("{}\n", group.path().display())).collect();
     fs::write(&path, lines).map_err(failed(path.display().to_string()))

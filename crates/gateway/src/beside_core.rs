@@ -11,7 +11,7 @@ use front::ClientRole;
 use messages::control::{ControlQuestion, CoreAnswer};
 use messages::front::ControlSupply;
 use messages::limits::{
-    AFTER_CHANGE, AFTER_QUESTION, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, LONGEST_SUPPLY,
+    AFTER_POLICY, AFTER_QUESTION, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, LONGEST_SUPPLY,
 };
 use messages::{Channel, ChannelError};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -85,7 +85,7 @@ fn answer_front(mut front: Channel, core: &Mutex<Channel>) {
             return;
         }
         let changes = question != ControlQuestion::Show;
-        thread::sleep(if changes { AFTER_CHANGE } else { AFTER_QUESTION });
+        thread::sleep(if changes { AFTER_POLICY } else { AFTER_QUESTION });
     }
 }
 

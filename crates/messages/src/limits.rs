@@ -34,11 +34,18 @@ pub const WAITING_CLIENTS: i32 = 128;
 
 /// How long the core waits after a policy that `control` has handed in or confirmed, before it hears it
 /// again: one that was taken over has no more signatures computed.
-pub const AFTER_CHANGE: Duration = Duration::from_secs(1);
+pub const AFTER_POLICY: Duration = Duration::from_secs(1);
 
 /// How long `control` waits after a question of the front that changes nothing, before it hears it again:
 /// users of the control socket have their turn.
 pub const AFTER_QUESTION: Duration = Duration::from_millis(10);
+
+/// How long packets wait at most for changes of entries before a batch of them runs; a single change may take
+/// longer.
+pub const CHANGING: Duration = Duration::from_micros(40);
+
+/// How long the core waits after each question of `control`, most of which its workers have to answer.
+pub const AFTER_ANSWER: Duration = Duration::from_micros(500);
 
 /// How long the core, once it has an answer, waits for `control` to read it, and `launch` for a core that
 /// runs. After that they wait no more.

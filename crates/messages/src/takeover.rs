@@ -39,6 +39,8 @@ pub enum TakeoverAnswer {
         text: String,
         /// How many programs have taken over, this one included.
         number: u64,
+        /// The newest version of a signed policy that was accepted; 0 before the first.
+        newest: u64,
     },
     /// It does not hand over now, and goes on.
     Refused(String),

@@ -13,7 +13,7 @@ use engine::figures::by_reason;
 use engine::live::look::Counted;
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, Shown, ShownPolicy};
-use messages::limits::{AFTER_CHANGE, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE};
+use messages::limits::{AFTER_ANSWER, AFTER_POLICY, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -28,8 +28,8 @@ pub(crate) struct Answering<'a> {
     ports: &'a [SeenPort],
     /// What `launch` has kept.
     has_kept: &'a Receiver<(u64, Option<String>)>,
-    /// The end of the last change that was asked for.
-    changed: Option<Instant>,
+    /// The end of the last change of policies that was asked for.
+    policy_taken: Option<Instant>,
 }
 
 impl<'a> Answering<'a> {
@@ -41,7 +41,7 @@ impl<'a> Answering<'a> {
         ports: &'a [SeenPort],
         has_kept: &'a Receiver<(u64, Option<String>)>,
     ) -> Answering<'a> {
-        Answering { policies, layers, refused, ports, has_kept, changed: None }
+        Answering { policies, layers, refused, ports, has_kept, policy_taken: None }
     }
 
     /// Answers until the other end is gone, says something that is not understood, or does not read.
@@ -62,13 +62,14 @@ impl<'a> Answering<'a> {
                 say(&format_args!("control does not take its answer: {error}"));
                 return;
             }
+            thread::park_timeout(AFTER_ANSWER);
         }
     }
 
-    /// Waits until the last change is some time ago, also where another process than then asks now.
+    /// Waits until the last change of policies is some time ago, also where another process than then asks now.
     fn wait(&self) {
-        let Some(changed) = self.changed else { return };
-        while let Some(left) = AFTER_CHANGE.checked_sub(changed.elapsed()) {
+        let Some(taken) = self.policy_taken else { return };
+        while let Some(left) = AFTER_POLICY.checked_sub(taken.elapsed()) {
             thread::park_timeout(left);
         }
     }
@@ -90,7 +91,7 @@ impl<'a> Answering<'a> {
                 return told(self.policies.activation().entry(Asked { number, table, worker }, length, bits));
             }
             ControlQuestion::Change { number, changes } => {
-                return changed(self.policies.activation().change(number, &changes));
+                return changes_made(self.policies.activation().change(number, &changes));
             }
             ControlQuestion::Install { bundle, confirm_within } => {
                 self.policies.install(bundle, confirm_within)
@@ -98,11 +99,11 @@ impl<'a> Answering<'a> {
             ControlQuestion::Confirm { hash } => self.policies.confirm(hash),
         };
         let answer = self.taken(taken);
-        self.changed = Some(Instant::now());
+        self.policy_taken = Some(Instant::now());
         answer
     }
 
-    /// What became of a change.
+    /// What became of a policy.
     fn taken(&self, taken: Result<(Option<ShownPolicy>, Option<u64>), InstallError>) -> CoreAnswer {
         match taken {
             Ok((Some(policy), newest)) => {
@@ -174,7 +175,7 @@ fn told(entries: Result<Part, ListError>) -> CoreAnswer {
 }
 
 /// What became of changes of entries.
-fn changed(made: Result<u32, ChangeError>) -> CoreAnswer {
+fn changes_made(made: Result<u32, ChangeError>) -> CoreAnswer {
     match made {
         Ok(withdrawn) => CoreAnswer::Changed { withdrawn },
         Err(ChangeError::Refused(refusal @ ChangeRefusal::TooFast { wait, .. })) => {

@@ -72,16 +72,17 @@ pub(crate) fn take_put(
     changes: &[EntryChange],
 ) -> u64 {
     let mut taken = 0;
-    for change in changes {
+    // Nothing is withdrawn from one that begins.
+    for change in changes.iter().filter(|change| change.deed != EntryDeed::Withdraw) {
         let admitted = granted.admit_before(change);
-        let mut made: Vec<_> =
+        let made: Vec<_> =
             generations.iter_mut().map_while(|generation| put_all(generation, &admitted).ok()).collect();
         if made.len() == generations.len() {
             granted.made(&admitted);
             taken += admitted.len() as u64;
         } else {
             // All workers have it, or none.
-            generations.iter_mut().zip(made.drain(..)).for_each(|(at, made)| undo(at, &admitted, made));
+            generations.iter_mut().zip(made).for_each(|(at, made)| undo(at, &admitted, made));
         }
     }
     taken

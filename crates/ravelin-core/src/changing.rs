@@ -1,5 +1,6 @@
 //! Changes entries of the program that runs as `control` wants it, at all workers or at none: first all that
-//! are put, then all that are withdrawn, each in one step between two batches of a worker.
+//! are put, then all that are withdrawn, in steps between two batches of a worker, so that packets do not wait
+//! for all of them.
 
 use crate::activation::{Activation, Running};
 use crate::granted::{Admitted, ChangeRefusal};
@@ -7,7 +8,9 @@ use engine::live::Generation;
 use exec::EntryError;
 use ir::Entry;
 use messages::control::EntryChange;
+use messages::limits::CHANGING;
 use ports::live::clock::{Clock, MachineClock};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -43,75 +46,133 @@ impl Activation {
         if active.number != number {
             return Err(ChangeError::Changed);
         }
+        if changes.is_empty() {
+            return Ok(0);
+        }
         let admitted: Arc<[Admitted]> = granted.admit(changes, Instant::now())?.into();
         let put = admitted.clone();
-        let made = self.remote().ask(move |generation, _| put_all(generation, &put));
-        let made = made.ok_or(ChangeError::Ended)?;
-        if made.iter().any(Result::is_err) {
-            let undone = admitted.clone();
-            let (made, mut failed): (Vec<_>, Vec<_>) = made
-                .into_iter()
-                .map(|made| made.map_or_else(|error| (Vec::new(), Some(error)), |made| (made, None)))
-                .unzip();
-            self.remote()
-                .ask_each(made, move |generation, made| undo(generation, &undone, made))
-                .ok_or(ChangeError::Ended)?;
-            let error = failed.iter_mut().find_map(Option::take);
-            return Err(error.map_or(ChangeError::Ended, ChangeError::Entry));
+        let made = self.remote().ask_in_steps(Vec::new, move |generation, made| {
+            in_turn(|| {
+                let next = puts(&put).nth(made.len())?;
+                Some(put_one(generation, next).map(|before| made.push(before)))
+            })
+            .map(|failed| (std::mem::take(made), failed))
+        });
+        let (made, failed): (Vec<_>, Vec<_>) = made.ok_or(ChangeError::Ended)?.into_iter().unzip();
+        if let Some(error) = failed.into_iter().flatten().next() {
+            let (undone, made) = (admitted.clone(), RefCell::new(made.into_iter()));
+            let begin = || made.borrow_mut().next().unwrap_or_default();
+            let undone = self.remote().ask_in_steps(begin, move |generation, made| {
+                in_turn::<()>(|| {
+                    let before = made.pop()?;
+                    puts(&undone).nth(made.len()).map(|change| Ok(undo_one(generation, change, before)))
+                })
+            });
+            return Err(undone.map_or(ChangeError::Ended, |_| ChangeError::Entry(error)));
         }
         let withdrawn = admitted.clone();
-        let counts = self.remote().ask(move |generation, _| withdraw(generation, &withdrawn));
+        let gone = self.remote().ask_in_steps(Withdrawn::default, move |generation, state| {
+            in_turn::<()>(|| Some(Ok(state.one(generation, withdraws(&withdrawn).nth(state.looked)?))))
+                .map(|_| std::mem::take(state))
+        });
+        let gone = gone.ok_or(ChangeError::Ended)?;
+        // What stays at one worker counts.
+        let stays = |change: &Admitted| gone.iter().any(|gone| gone.stays.contains(change));
+        let admitted: Vec<_> = admitted.iter().filter(|change| !stays(change)).cloned().collect();
         granted.made(&admitted);
         // Each worker has learned its own.
-        counts.and_then(|counts| counts.into_iter().max()).ok_or(ChangeError::Ended)
+        Ok(gone.iter().map(|gone| gone.count).max().unwrap_or_default())
     }
+}
+
+/// Makes one step after the other until there is none, or one fails; or until packets have waited as long as
+/// they may: then there is no result yet.
+fn in_turn<E>(mut step: impl FnMut() -> Option<Result<(), E>>) -> Option<Option<E>> {
+    let begun = Instant::now();
+    while begun.elapsed() < CHANGING {
+        match step() {
+            None => return Some(None),
+            Some(Err(error)) => return Some(Some(error)),
+            Some(Ok(())) => {}
+        }
+    }
+    None
 }
 
 /// Puts entries, and returns what was there before; or undoes what it has put.
 pub(crate) fn put_all(generation: &mut Generation, changes: &[Admitted]) -> Result<Vec<Before>, EntryError> {
     let mut made = Vec::new();
-    for Admitted { table, entry, .. } in puts(changes) {
-        let backend = &mut generation.backend;
-        let before = backend.entry(*table, &entry.key, entry.priority);
-        let before = before.map(|entry| {
-            let ends = backend.age_of(*table, &entry.key, entry.priority);
-            (entry, ends)
-        });
-        if let Err(error) = backend.insert(*table, entry) {
-            undo(generation, changes, made);
-            return Err(error);
+    for change in puts(changes) {
+        match put_one(generation, change) {
+            Ok(before) => made.push(before),
+            Err(error) => {
+                undo(generation, changes, made);
+                return Err(error);
+            }
         }
-        made.push(before);
     }
     Ok(made)
 }
 
-/// Undoes the first of these changes, the last one of them first. What had the same key before gets its value
-/// back, and ends by its age when it would have ended.
+/// Puts an entry, and returns what was there before.
+fn put_one(generation: &mut Generation, change: &Admitted) -> Result<Before, EntryError> {
+    let Admitted { table, entry, .. } = change;
+    let backend = &mut generation.backend;
+    let before = backend.entry(*table, &entry.key, entry.priority);
+    let before = before.map(|entry| {
+        let ends = backend.age_of(*table, &entry.key, entry.priority);
+        (entry, ends)
+    });
+    backend.insert(*table, entry).map(|()| before)
+}
+
+/// Undoes the first of these changes, the last one of them first.
 pub(crate) fn undo(generation: &mut Generation, changes: &[Admitted], made: Vec<Before>) {
     let changes: Vec<_> = puts(changes).zip(made).collect();
-    for (Admitted { table, entry, .. }, before) in changes.into_iter().rev() {
-        match before {
-            None => drop(generation.backend.remove(*table, &entry.key, entry.priority)),
-            // It is there with another value, so that it has room.
-            Some((entry, Some(ends))) => {
-                let _ = generation.backend.put_back(*table, &entry, MachineClock.program(), ends);
-            }
-            Some((entry, None)) => drop(generation.backend.insert(*table, &entry)),
+    changes.into_iter().rev().for_each(|(change, before)| undo_one(generation, change, before));
+}
+
+/// Undoes a change. What had the same key before gets its value back, and ends by its age when it would have
+/// ended.
+fn undo_one(generation: &mut Generation, Admitted { table, entry, .. }: &Admitted, before: Before) {
+    match before {
+        None => drop(generation.backend.remove(*table, &entry.key, entry.priority)),
+        // It is there with another value, so that it has room.
+        Some((entry, Some(ends))) => {
+            let _ = generation.backend.put_back(*table, &entry, MachineClock.program(), ends);
+        }
+        Some((entry, None)) => drop(generation.backend.insert(*table, &entry)),
+    }
+}
+
+/// What has become of entries that are to go.
+#[derive(Default)]
+struct Withdrawn {
+    /// At how many was looked.
+    looked: usize,
+    /// How many were there.
+    count: u32,
+    /// Those that are still there: a table of prefixes may need memory to remove one.
+    stays: Vec<Admitted>,
+}
+
+impl Withdrawn {
+    fn one(&mut self, generation: &mut Generation, change: &Admitted) {
+        let Admitted { table, entry, .. } = change;
+        self.looked += 1;
+        self.count += u32::from(generation.backend.remove(*table, &entry.key, entry.priority));
+        if generation.backend.entry(*table, &entry.key, entry.priority).is_some() {
+            self.stays.push(change.clone());
         }
     }
 }
 
-/// Removes entries; returns how many were there.
-fn withdraw(generation: &mut Generation, changes: &[Admitted]) -> u32 {
-    let mut remove = |Admitted { table, entry, .. }: &Admitted| {
-        u32::from(generation.backend.remove(*table, &entry.key, entry.priority))
-    };
-    changes.iter().filter(|change| !change.puts).map(&mut remove).sum()
-}
-
 fn puts(changes: &[Admitted]) -> impl Iterator<Item = &Admitted> {
     changes.iter().filter(|change| change.puts)
+}
+
+fn withdraws(changes: &[Admitted]) -> impl Iterator<Item = &Admitted> {
+    changes.iter().filter(|change| !change.puts)
 }
 
 #[cfg(test)]

@@ -132,6 +132,11 @@ impl Granted {
         Granted { program, tables }
     }
 
+    /// The program begins now.
+    pub fn begin(&mut self, now: Instant) {
+        self.tables.values_mut().for_each(|granted| granted.full = now + BURST);
+    }
+
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
@@ -205,8 +210,7 @@ impl Granted {
             let more = of_table().filter(|one| one.puts && !held.contains(&one.key)).count();
             let fewer = of_table().filter(|one| !one.puts && held.contains(&one.key)).count();
             let most = right.most_entries;
-            // Who has as many may withdraw some and put no new one.
-            if more > 0 && held.len() + more - fewer > most as usize {
+            if held.len() + more - fewer > most as usize {
                 return Err(ChangeRefusal::TooMany { table: right.table.clone(), most });
             }
         }

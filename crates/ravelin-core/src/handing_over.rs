@@ -36,7 +36,8 @@ fn handed_over(other: &mut Channel, policies: &Policies) -> Result<bool, Channel
                 let running = policies.activation().hold();
                 let (text, number) = (running.text.clone(), running.active.number);
                 drop(running);
-                other.send(&TakeoverAnswer::Program { text, number }, &[])?;
+                let newest = policies.hold().map_or(0, |in_force| in_force.newest());
+                other.send(&TakeoverAnswer::Program { text, number, newest }, &[])?;
                 asked = Some(number);
             }
             TakeoverQuestion::Rest => return rest(other, policies, asked),
@@ -59,8 +60,8 @@ fn rest(other: &mut Channel, policies: &Policies, asked: Option<u64>) -> Result<
         other.send(&TakeoverAnswer::Refused(why), &[])?;
         return Ok(false);
     }
-    let resting = activation.remote().rest();
     let held: Arc<[_]> = running.granted.held().collect();
+    let resting = activation.remote().rest();
     let workers = (0..activation.remote().workers() as u16).map(|worker| (worker, held.clone())).collect();
     let state = resting.each(workers, |generation, ports, (worker, held)| {
         let places: Vec<u32> = ports.iter_mut().map(|port| port.place()).collect();

@@ -196,6 +196,12 @@ impl InForce {
         }
     }
 
+    /// The newest version that was accepted; 0 before the first.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
     /// When the time to confirm is over, if a policy has to be confirmed.
     #[must_use]
     pub fn until(&self) -> Option<Instant> {

@@ -33,6 +33,8 @@ pub(crate) struct Before {
     /// What runs there.
     text: String,
     number: u64,
+    /// The newest version of a policy that was accepted there.
+    newest: u64,
 }
 
 /// What was taken over.
@@ -51,7 +53,7 @@ impl Before {
     pub(crate) fn ask(mut channel: Channel) -> Result<Before, CoreError> {
         channel.send(&TakeoverQuestion::Begin, &[])?;
         match next(&mut channel, LONGEST_BUNDLE_MESSAGE)? {
-            TakeoverAnswer::Program { text, number } => Ok(Before { channel, text, number }),
+            TakeoverAnswer::Program { text, number, newest } => Ok(Before { channel, text, number, newest }),
             TakeoverAnswer::Refused(why) => Err(CoreError::NotHandedOver(why)),
             _ => Err(CoreError::Order("a core begins otherwise to hand over")),
         }
@@ -65,7 +67,8 @@ impl Before {
     pub(crate) fn hand_over(mut self, chosen: &mut Chosen, resting: &Resting) -> Result<Taken, CoreError> {
         let plan = self.plan(&chosen.prepared)?;
         let Prepared { generations, running } = &mut chosen.prepared;
-        let same = running.text == self.text;
+        // A policy that was signed anew begins with what was signed, also if its program is the same.
+        let same = running.active.number == self.number && running.text == self.text;
         let asked = Instant::now();
         self.channel.send(&TakeoverQuestion::Rest, &[])?;
         let (mut state, clock) = (0, MachineClock);
@@ -90,6 +93,7 @@ impl Before {
         if !begun.is_some_and(|begun| begun.into_iter().all(|begun| begun)) {
             return Err(CoreError::Order("another core has other ports"));
         }
+        running.granted.begin(Instant::now());
         self.channel.send(&TakeoverQuestion::Ready, &[])?;
         match next(&mut self.channel, LONGEST_STATE_MESSAGE)? {
             TakeoverAnswer::Yours => Ok(Taken { state, asked }),
@@ -131,10 +135,17 @@ pub(crate) fn choose(
     // Where policies have to be signed, the other core is not believed what it runs.
     let is_judged = in_force.is_some() && compiled.is_none();
     let loader = Loader { loading, number, prepared: RefCell::default() };
+    // Rights are not in the text of a program, so that its version is compared as well.
+    let is_older =
+        |in_force: &InForce| before.as_ref().is_some_and(|before| before.newest > in_force.newest());
+    let other_policy = || {
+        let why = "another policy runs there than was kept when this core began; try once more";
+        CoreError::NotHandedOver(why.to_owned())
+    };
     let taken = match (in_force, compiled) {
         (Some(in_force), compiled) => {
             let kept = origin.kept.unwrap_or_default();
-            match compiled {
+            let taken = match compiled {
                 Some(CompileMessage::Bundle(bundle)) => {
                     // What was kept may be right no more, such as by a key that is gone. Its version stays
                     // used, and keeps no newer policy away.
@@ -143,7 +154,11 @@ pub(crate) fn choose(
                 }
                 Some(_) => return Err(InstallError::Unsigned.into()),
                 None => in_force.restore(kept, &loader)?,
+            };
+            if is_older(in_force) {
+                return Err(other_policy());
             }
+            taken
         }
         (None, Some(CompileMessage::Program(text))) => {
             Some(TakenOver { active: loader.run(&text, &[])?, because: Because::HandedIn, keep: None })
@@ -155,8 +170,7 @@ pub(crate) fn choose(
         let kept = loader.prepared.borrow();
         let judged = kept.as_ref().map_or(boot::TEXT, |prepared| &prepared.running.text);
         if before.text != judged {
-            let why = "another policy runs there than was kept when this core began; try once more";
-            return Err(CoreError::NotHandedOver(why.to_owned()));
+            return Err(other_policy());
         }
     }
     let taken = match (taken, &before) {

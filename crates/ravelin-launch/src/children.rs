@@ -19,7 +19,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, Shutdown, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -65,6 +65,8 @@ pub(crate) struct Core {
     core: Started,
     /// What it was given of `compile`.
     handed_in: HandedIn,
+    /// By which the last of it is on its way to the core, or was.
+    passes: Option<UnixStream>,
     /// The last one, whether it still runs or not.
     compile: Option<Started>,
     control: Option<Started>,
@@ -185,6 +187,7 @@ impl Core {
             number,
             core,
             handed_in: HandedIn::default(),
+            passes: None,
             compile: None,
             control: None,
             front: None,
@@ -245,6 +248,10 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let number = self.handed_in.begin();
+        // One at a time: those of a `compile` that was taken over, one after the other, fill no memory here.
+        if let Some(before) = self.passes.replace(to.try_clone()?) {
+            let _ = before.shutdown(Shutdown::Write);
+        }
         let passes = thread::Builder::new().name("compiled".to_owned());
         if let Some(before) = before {
             self.handed_in.arrived(number, before.clone());

@@ -2,47 +2,60 @@
 //! that is started again has at once what ran in the one before.
 
 use messages::limits::{LONGEST_BUNDLE_MESSAGE, READY_WITHIN};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How much is written at once.
+const PART: usize = 1 << 16;
 
 /// A message of `compile`, with its length before it.
 pub(crate) type Compiled = Arc<Vec<u8>>;
 
+/// How many of those of which a core has not reported are remembered.
+const REMEMBERED: usize = 3;
+
 /// What a core was handed of `compile`. It reports once of each, in order.
 #[derive(Debug, Default)]
 pub(crate) struct HandedIn {
-    /// How many.
-    count: u64,
-    /// Of how many it has reported.
+    /// How many it has reported of.
     reported: u64,
-    /// The last one, once it is there.
-    last: Option<Compiled>,
+    /// Those that it has not reported of, once they have come.
+    waiting: VecDeque<Option<Compiled>>,
 }
 
 impl HandedIn {
     /// One more is handed in. Returns its number.
     pub(crate) fn begin(&mut self) -> u64 {
-        (self.count, self.last) = (self.count + 1, None);
-        self.count
+        self.waiting.push_back(None);
+        // A core that does not report makes nothing grow.
+        if let Some(old) = self.waiting.len().checked_sub(REMEMBERED + 1) {
+            self.waiting[old] = None;
+        }
+        self.reported + self.waiting.len() as u64
     }
 
     /// The one of this number has come.
     pub(crate) fn arrived(&mut self, number: u64, compiled: Compiled) {
-        if number == self.count {
-            self.last = Some(compiled);
+        let place = number.checked_sub(self.reported + 1).map(|place| place as usize);
+        if let Some(waits) = place.and_then(|place| self.waiting.get_mut(place)) {
+            *waits = Some(compiled);
         }
     }
 
-    /// The core reports of one. Returns it if it is the last one.
+    /// The core reports of one. Returns it, where it is remembered.
     fn take_report(&mut self) -> Option<Compiled> {
+        let first = self.waiting.pop_front()?;
         self.reported += 1;
-        self.last.clone().filter(|_| self.reported == self.count)
+        first
     }
 
     /// Whether the core has reported of all.
     fn is_idle(&self) -> bool {
-        self.reported >= self.count
+        self.waiting.is_empty()
     }
 }
 
@@ -92,13 +105,20 @@ pub(crate) fn read(from: UnixStream) -> Compiled {
     Arc::new(message)
 }
 
-/// Writes it to a core, which has as long for it as it has for its start.
+/// Writes it to a core, which has as long for all of it as it has for its start. Nothing comes behind it.
 ///
 /// # Errors
-/// The core is gone, or does not read.
+/// The core is gone, or does not read in time.
 pub(crate) fn write(mut to: UnixStream, compiled: &Compiled) -> io::Result<()> {
-    to.set_write_timeout(Some(READY_WITHIN))?;
-    to.write_all(compiled)
+    let until = Instant::now() + READY_WITHIN;
+    let written = compiled.chunks(PART).try_for_each(|part| {
+        let left = until.saturating_duration_since(Instant::now());
+        to.set_write_timeout(Some(left.max(Duration::from_millis(1))))?;
+        to.write_all(part)
+    });
+    // Others may have the same end.
+    let _ = to.shutdown(Shutdown::Write);
+    written
 }
 
 #[cfg(test)]
@@ -111,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_one_is_remembered_and_only_once_it_is_reported_of() {
+    fn reports_are_of_what_was_handed_in_in_its_order_and_little_is_remembered() {
         let mut handed_in = HandedIn::default();
         let first = handed_in.begin();
         handed_in.arrived(first, text("one"));
@@ -121,13 +141,21 @@ mod tests {
         let (second, third) = (handed_in.begin(), handed_in.begin());
         handed_in.arrived(third, text("three"));
         handed_in.arrived(second, text("two"));
-        assert_eq!(handed_in.take_report(), None, "of the second, which is not the last one");
+        handed_in.arrived(first, text("late"));
+        assert_eq!(handed_in.take_report(), Some(text("two")));
         assert!(!handed_in.is_idle());
         assert_eq!(handed_in.take_report(), Some(text("three")));
-        let never = handed_in.begin();
-        assert_eq!((never, handed_in.take_report()), (4, None), "it never came");
+        assert_eq!((handed_in.begin(), handed_in.take_report()), (4, None), "it never came");
         assert_eq!(handed_in.take_report(), None, "a core that reports too often");
         assert!(handed_in.is_idle());
+        let many: Vec<u64> = (0..REMEMBERED + 2)
+            .map(|_| {
+                let number = handed_in.begin();
+                handed_in.arrived(number, text("x"));
+                number
+            })
+            .collect();
+        assert_eq!((many[0], handed_in.waiting.iter().flatten().count()), (5, REMEMBERED));
     }
 
     #[test]
@@ -160,9 +188,9 @@ mod tests {
         last.read_anew();
         assert!(!last.reported(&mut handed_in, true, true));
         assert_eq!(last.to_hand_in(), None);
-        handed_in.arrived(newest, text("three"));
-        assert!(!last.reported(&mut handed_in, true, true));
-        assert_eq!(last.to_hand_in(), Some(text("three")));
+        handed_in.arrived(newest, text("bad"));
+        assert!(!last.reported(&mut handed_in, false, true));
+        assert_eq!(last.to_hand_in(), Some(text("two")), "the first one runs, and the second is refused");
     }
 
     #[test]

@@ -50,12 +50,22 @@ fn kept(bundle: Vec<u8>) -> Kept {
 /// The name of what a core chooses that takes over from one which says that it runs this text; with what
 /// `compile` gives, if it is to take over with that. `kept` is nothing where no signature is needed.
 fn chosen(kept: Option<Kept>, runs: &str, compiled: Option<Vec<u8>>) -> Result<String, CoreError> {
+    let newest = kept.as_ref().map_or(0, |kept| kept.newest);
+    chosen_from(kept, (runs, newest), compiled)
+}
+
+/// The same, where the other core says that it has accepted a version, too.
+fn chosen_from(
+    kept: Option<Kept>,
+    (runs, newest): (&str, u64),
+    compiled: Option<Vec<u8>>,
+) -> Result<String, CoreError> {
     let (ours, mut theirs) = Channel::pair().expect("a pair");
     let text = runs.to_owned();
     let other = thread::spawn(move || {
         let asked = theirs.receive_alone::<TakeoverQuestion>(16).expect("a question");
         assert_eq!(asked, Some(TakeoverQuestion::Begin));
-        theirs.send(&TakeoverAnswer::Program { text, number: 3 }, &[]).expect("sent");
+        theirs.send(&TakeoverAnswer::Program { text, number: 3, newest }, &[]).expect("sent");
     });
     let compile = compiled.map(|bundle| {
         let (reads, mut writes) = Channel::pair().expect("a pair");
@@ -66,6 +76,17 @@ fn chosen(kept: Option<Kept>, runs: &str, compiled: Option<Vec<u8>>) -> Result<S
     let chosen = choose(LOADING, trust.as_mut(), Origin { kept, beside: Some((ours, compile)) });
     other.join().expect("it ends");
     chosen.map(|(chosen, _)| chosen.expect("a program").taken.active.name)
+}
+
+#[test]
+fn a_core_that_has_accepted_a_newer_version_does_not_give_way_to_one_that_knows_the_older_one() {
+    let one = program("one");
+    let from = |newest, compiled| chosen_from(Some(kept(bundle(7, &one))), (&one, newest), compiled);
+    assert_eq!(from(7, None).expect("what was kept runs there"), "one");
+    let refused = from(8, None).expect_err("the program is the same, and its rights may not be");
+    assert!(refused.to_string().contains("another policy runs there"), "{refused}");
+    assert_eq!(from(8, Some(bundle(8, &one))).expect("the same version"), "one");
+    assert!(from(9, Some(bundle(8, &one))).is_err());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use bundle::sign::{Signer, add_signature, sign};
 use bundle::{EngineVersion, SignedPolicy, TableRight};
 use messages::Channel;
 use messages::control::ControlQuestion;
-use messages::limits::AFTER_CHANGE;
+use messages::limits::AFTER_POLICY;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use std::fs;
@@ -254,7 +254,7 @@ fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes
         assert!(said.contains(why), "{why}: {said}");
     }
     // Nobody has the core compute signatures without a pause.
-    assert!(begun.elapsed() >= AFTER_CHANGE * (count - 1));
+    assert!(begun.elapsed() >= AFTER_POLICY * (count - 1));
     assert_eq!(trusted.passes(), 0);
 
     // `compile` may hand in a bundle, but none that is replayed, and no program by itself, whatever it reads.
