@@ -4,6 +4,7 @@
 use crate::control_socket::ControlSocket;
 use crate::programs::PROGRAMS;
 use rig::Namespace;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io;
@@ -30,6 +31,15 @@ impl Daemon {
     pub(crate) fn start_with_errors(command: &mut Command, errors: &Path) -> io::Result<Daemon> {
         let errors = fs::File::create(errors)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().map(Daemon)
+    }
+
+    /// Has it end by a signal, so that it lets go of what outlives it.
+    pub(crate) fn end_well(&mut self) {
+        if let Some(process) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself.
+            let _ = kill_process(process, Signal::TERM);
+            let _ = until(START, "it ends", || self.0.try_wait().ok().flatten());
+        }
     }
 
     /// Its number in the system.

@@ -33,7 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// With which of the nine policies: the one with state that blocks what it does not know.
 const POLICY: usize = 1;
@@ -41,6 +41,8 @@ const POLICY: usize = 1;
 const SETTLE: Duration = Duration::from_millis(200);
 /// From one kill to the next.
 const BETWEEN_KILLS: Duration = Duration::from_millis(20);
+/// How long is waited for a process that is to be killed.
+const STARTS: Duration = Duration::from_millis(500);
 const CONTROL: &str = "ravelin-control";
 const COMPILE: &str = "ravelin-compile";
 /// Frames of a flood: more than are sent in any time.
@@ -131,8 +133,13 @@ impl Killing {
                 if let Some(signal) = wake {
                     tell(gateway, signal);
                 }
-                thread::sleep(BETWEEN_KILLS);
+                // One that was not heard of is started anew by the next signal, and would never be killed.
+                let end = Instant::now() + STARTS;
+                while named(gateway, name).is_empty() && Instant::now() < end {
+                    thread::sleep(BETWEEN_KILLS);
+                }
                 named(gateway, name).into_iter().for_each(|process| tell(process, Signal::KILL));
+                thread::sleep(BETWEEN_KILLS);
             }
         });
         Killing { ends, work: Some(work) }

@@ -119,6 +119,15 @@ pub(super) struct Joined {
     gateway: Option<Daemon>,
 }
 
+impl Drop for Joined {
+    fn drop(&mut self) {
+        // The namespaces of a container outlive a gateway that is killed.
+        if let Some(gateway) = self.gateway.as_mut().filter(|_| self.between.is_contained()) {
+            gateway.end_well();
+        }
+    }
+}
+
 impl Joined {
     /// Makes the hosts and what stands between them, whose files are in `folder` and which is held on a
     /// processor. Where there is one who signs, a gateway takes what he has signed, and nothing else.
