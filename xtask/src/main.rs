@@ -1,11 +1,12 @@
-//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `redteam`, `kills`, `tidy`, `trusted`,
-//! `reproduce`, `sbom`, `demo-capture` and `gpu`.
+//! Repository tasks: `cargo xtask test`, `soak`, `kernel`, `fuzz`, `miri`, `redteam`, `kills`, `tidy`,
+//! `trusted`, `reproduce`, `sbom`, `demo-capture` and `gpu`.
 
 mod cargo;
 mod demo_capture;
 mod dependencies;
 mod gpu;
 mod kills;
+mod miri;
 mod redteam;
 mod test;
 mod tidy;
@@ -21,6 +22,7 @@ Tasks of this repository.
   cargo xtask soak [SECONDS]          long tests of names, and a random mix of what happens around them, for an hour if nothing else is said
   cargo xtask kernel [PACKETS]        rules beside the Linux kernel, until 5,000,000 packets are judged if nothing else is said
   cargo xtask fuzz [--seconds N] [TARGET]...   fuzz targets by libFuzzer, the readers for 60 s each if nothing else is said
+  cargo xtask miri                    unsafe code of the core's tables, interpreted by Miri of a nightly toolchain
   cargo xtask redteam [FRAMES] [--json]   attacks by root of a container, 2,000,000 frames of each if nothing else is said
   cargo xtask kills [N]               kills processes of a gateway while policies change, 10,000 times if nothing else is said
   cargo xtask tidy                    the rules of the house alone
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["soak", ref options @ ..] => test::soak(&root(), options),
         ["kernel", ref options @ ..] => test::kernel(&root(), options),
         ["fuzz", ref options @ ..] => test::fuzz(&root(), options),
+        ["miri"] => test::target().and_then(|target| miri::run(&root(), &target)),
         ["redteam", ref options @ ..] => redteam::run(&root(), options),
         ["kills", ref options @ ..] => kills::run(&root(), options),
         ["tidy"] => tidy_alone(),

@@ -202,4 +202,17 @@ fn a_function_that_needs_too_much_stack_is_named() {
     let [error] = &errors[..] else { panic!("{errors:?}") };
     assert!(matches!(error.fault, Fault::LargeFrame(bytes) if bytes > LARGEST_FRAME.into()), "{errors:?}");
     assert_eq!((error.place.function, error.place.block), (Some(0), None));
+    assert!(error.to_string().starts_with("function f0: the function needs"), "{error}");
+}
+
+#[test]
+fn a_fault_says_where_it_is() {
+    let text = |packet: &str| verify(&program(packet)).expect_err("a fault")[0].to_string();
+    let endless = "function f0, block b1: a cycle goes through this block without using up fuel";
+    assert_eq!(text("b0: jump b1 b1: jump b1"), endless);
+    assert!(text("b0: %0:32 = resize %0 flood").starts_with("function f0, block b0, instruction 0: "));
+    let mut empty = program("b0: flood");
+    empty.reasons.clear();
+    let without_place = verify(&empty).expect_err("a fault")[0].to_string();
+    assert!(!without_place.contains("function"), "{without_place}");
 }

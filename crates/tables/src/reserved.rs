@@ -4,10 +4,11 @@
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::fmt;
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 /// From so many bytes on an array is mapped; a copy of fewer is quick.
 const MAPPED_FROM: usize = 64 << 10;
@@ -160,11 +161,22 @@ impl<T: Copy> Reserved<T> {
 /// Addresses for so many items, if the system has them.
 fn mapped<T>(count: usize) -> Option<MmapRaw> {
     let bytes = count.checked_mul(size_of::<T>())?;
-    let memory = MmapOptions::new().len(bytes).no_reserve_swap().map_anon().ok()?;
+    let memory = untouched(bytes).ok()?;
     // The system clears a large page in a hundred microseconds or more, for which a change would wait.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     let _ = memory.advise(memmap2::Advice::NoHugePage);
     Some(MmapRaw::from(memory))
+}
+
+/// Memory of zeros, of which the system gives a page when it is first written.
+pub(crate) fn untouched(bytes: usize) -> io::Result<MmapMut> {
+    let mut wanted = MmapOptions::new();
+    wanted.len(bytes);
+    // Miri has no other pages than these.
+    if !cfg!(miri) {
+        wanted.no_reserve_swap();
+    }
+    wanted.map_anon()
 }
 
 impl<T: Copy> From<Vec<T>> for Reserved<T> {

@@ -144,14 +144,14 @@ impl Drop for Lines {
 }
 
 /// Asks for large pages. Where there are none, nothing changes.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 fn advise(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the range is whole large pages inside memory that was just allocated; the advice does not
     // change what it holds.
     unsafe { libc::madvise(start.as_ptr().cast(), bytes / LARGE * LARGE, libc::MADV_HUGEPAGE) };
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 fn advise(_start: NonNull<u8>, _bytes: usize) {}
 
 /// Makes whole pages zeros by giving them back, or by writing zeros where that fails.
@@ -159,11 +159,11 @@ fn advise(_start: NonNull<u8>, _bytes: usize) {}
 /// # Safety
 /// The range is memory of the caller's that nothing else uses, for which zeros are valid.
 unsafe fn clear(start: NonNull<u8>, bytes: usize) {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     // SAFETY: private memory of the allocator's, whole pages of it, as the caller promises; the system hands
     // out zeros for it.
     let given_back = unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0;
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(any(not(target_os = "linux"), miri))]
     let given_back = false;
     if !given_back {
         // SAFETY: as the caller promises.

@@ -5,7 +5,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use memmap2::{MmapOptions, MmapRaw};
+use crate::reserved::untouched;
+use memmap2::MmapRaw;
 
 /// The size of a large page; a lookup in a table of 16 MiB otherwise waits for the page table as well.
 const LARGE_PAGE: usize = 2 << 20;
@@ -44,9 +45,9 @@ impl Words {
         } else {
             bytes
         };
-        let memory = MmapOptions::new().len(bytes).no_reserve_swap().map_anon().map_err(|_| bytes)?;
+        let memory = untouched(bytes).map_err(|_| bytes)?;
         // Without large pages the table is slower and no less right.
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         let _ = memory.advise(memmap2::Advice::HugePage);
         let memory = MmapRaw::from(memory);
         let skipped = if large { memory.as_ptr().align_offset(LARGE_PAGE) } else { 0 };
@@ -57,7 +58,7 @@ impl Words {
     /// From a word on that nobody has written yet, gives usual pages: the system clears a large one in a
     /// hundred microseconds or more, for which a change would wait.
     pub(super) fn small_pages_from(&self, word: usize) {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(miri)))]
         {
             let begin = self.skipped + (word * 4).next_multiple_of(LARGE_PAGE);
             if let Some(rest) = self.memory.len().checked_sub(begin) {
