@@ -66,7 +66,8 @@ impl<'a> Answering<'a> {
         }
     }
 
-    /// Waits until the last change of policies is some time ago, also where another process than then asks now.
+    /// Waits until the last change of policies is some time ago, also where another process than then asks
+    /// now.
     fn wait(&self) {
         let Some(taken) = self.policy_taken else { return };
         while let Some(left) = AFTER_POLICY.checked_sub(taken.elapsed()) {

@@ -1,6 +1,6 @@
 //! Changes entries of the program that runs as `control` wants it, at all workers or at none: first all that
-//! are put, then all that are withdrawn, in steps between two batches of a worker, so that packets do not wait
-//! for all of them.
+//! are put, then all that are withdrawn, in steps between two batches of a worker, so that packets do not
+//! wait for all of them.
 
 use crate::activation::{Activation, Running};
 use crate::granted::{Admitted, ChangeRefusal};
@@ -65,15 +65,19 @@ impl Activation {
             let undone = self.remote().ask_in_steps(begin, move |generation, made| {
                 in_turn::<()>(|| {
                     let before = made.pop()?;
-                    puts(&undone).nth(made.len()).map(|change| Ok(undo_one(generation, change, before)))
+                    undo_one(generation, puts(&undone).nth(made.len())?, before);
+                    Some(Ok(()))
                 })
             });
             return Err(undone.map_or(ChangeError::Ended, |_| ChangeError::Entry(error)));
         }
         let withdrawn = admitted.clone();
         let gone = self.remote().ask_in_steps(Withdrawn::default, move |generation, state| {
-            in_turn::<()>(|| Some(Ok(state.one(generation, withdraws(&withdrawn).nth(state.looked)?))))
-                .map(|_| std::mem::take(state))
+            in_turn::<()>(|| {
+                state.one(generation, withdraws(&withdrawn).nth(state.looked)?);
+                Some(Ok(()))
+            })
+            .map(|_| std::mem::take(state))
         });
         let gone = gone.ok_or(ChangeError::Ended)?;
         // What stays at one worker counts.

@@ -1,5 +1,5 @@
-//! Exact tables and those of prefixes beside their models, over few steps: all that has unsafe code in a
-//! confined core, short enough for Miri, which interprets a step a thousand times as slowly.
+//! Exact tables and those of prefixes beside their models, over few steps: the parts of `tables` that Miri
+//! can follow, in a test that is short enough for it: it interprets a step a thousand times as slowly.
 
 use tables::exact::{Evict, Exact, ExactModel, ExactSpec, ExactTable};
 use tables::generate::Random;
