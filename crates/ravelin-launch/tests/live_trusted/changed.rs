@@ -145,7 +145,7 @@ fn a_control_that_is_taken_over_changes_what_it_has_a_right_to_and_no_faster() {
         panic!("it is told")
     };
     assert_eq!(table.name, "doors");
-    // Anything, again and again: the door 9 stays shut, and what is open opens.
+    // Anything, again and again: the door 9 stays shut.
     let (begun, mut random, mut made, mut refused) = (Instant::now(), 88_172_645_463_325_252_u64, 0, 0);
     let mut next = |below: u64| {
         random ^= random << 13;
@@ -153,7 +153,7 @@ fn a_control_that_is_taken_over_changes_what_it_has_a_right_to_and_no_faster() {
         random ^= random << 17;
         random % below
     };
-    for turn in 0..20_000 {
+    for turn in 0..6_000 {
         let changes = (0..next(3) + u64::from(turn % 50 == 0) * 60).map(|_| EntryChange {
             table: next(3) as u32,
             length: if next(4) == 0 { next(256) as u8 } else { 16 },
@@ -172,12 +172,12 @@ fn a_control_that_is_taken_over_changes_what_it_has_a_right_to_and_no_faster() {
             Some(CoreAnswer::Refused(_) | CoreAnswer::TooFast { .. }) => refused += 1,
             other => panic!("{other:?}"),
         }
-        if turn % 5_000 == 0 {
+        if turn % 2_000 == 0 {
             assert_eq!(trusted.passes(), 0);
         }
     }
     let most = u64::from(RATE) * (begun.elapsed().as_secs() + 3);
-    assert!(made <= most && refused > 0, "{made} of {most}");
+    assert!(made > 0 && made <= most && refused > 0, "{made} of {most}, {refused} refused");
     assert_eq!(trusted.passes(), 0);
     let Some(CoreAnswer::Table { table: Some(table), .. }) = asked(&mut core, &ControlQuestion::Table(0))
     else {
