@@ -86,10 +86,10 @@ test \"the policy of the chain decides what no line fits, and names are ports\" 
 const WITH_INTERFACES: &str = "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -s 10.8.0.0/16 -i eth1 -j ACCEPT\n-A FORWARD -s 10.9.0.0/16 -i eth0 -j ACCEPT\nCOMMIT\n";
 
 #[test]
-fn policy_and_interfaces_of_a_dump_decide_on_both_back_ends() {
+fn policy_and_interfaces_of_a_dump_decide_on_every_back_end() {
     let files = directory(&[("dump", WITH_INTERFACES), ("firewall.rav", FIREWALL)]);
     let (printed, _) = run(&files, &["test", "firewall.rav"], 0);
-    assert!(printed.contains("2 passed, 0 failed"), "{printed}");
+    assert!(printed.contains("3 passed, 0 failed"), "{printed}");
     for (from, line, what) in [
         ("\"eth1\" = 1", 3, "the interface `eth1` is bound to no port"),
         ("eth0 = 2,", 4, "the interface `eth0` is bound to no port"),

@@ -113,12 +113,14 @@ fn every_form_of_a_program_can_be_shown() {
 }
 
 #[test]
-fn tests_of_the_text_run_on_both_back_ends() {
+fn tests_of_the_text_run_on_every_back_end() {
     let (_directory, path) = file("wire.rav", GOOD);
     let found = json(&["test", &path], 0);
-    assert_eq!((&found["passed"], &found["failed"]), (&2.into(), &0.into()));
-    assert_eq!(found["tests"][0]["back_end"], "interpreter");
-    assert_eq!(found["tests"][1]["back_end"], "native");
+    assert_eq!((&found["passed"], &found["failed"]), (&3.into(), &0.into()));
+    let back_ends = ["interpreter", "bytecode", "native"];
+    for (number, back_end) in back_ends.into_iter().enumerate() {
+        assert_eq!(found["tests"][number]["back_end"], back_end);
+    }
     ravelin(&["test", &path, "--filter", "no such test"], 1);
 }
 
@@ -152,8 +154,8 @@ fn stf_files_test_the_program_beside_them() {
     let directory_path = directory.path().display().to_string();
     assert_eq!(
         json(&["test", &directory_path], 0)["passed"],
-        4,
-        "the program's test and the file, twice each"
+        6,
+        "the program's test and the file, by each back end"
     );
     fs::write(&stf, format!("packet 1 {frame} 0102\nexpect 2 {frame} 0103\n")).expect("file");
     let (told, _) = ravelin(&["test", &stf], 1);
@@ -189,7 +191,7 @@ fn lines_of_stf_files_that_do_not_suit_the_program_are_told_with_their_own_file(
         let messages: Vec<&str> = (document["tests"].as_array().expect("tests").iter())
             .map(|test| test["message"].as_str().expect("a message"))
             .collect();
-        assert_eq!(messages.len(), 2, "{document}");
+        assert_eq!(messages.len(), 3, "by each back end: {document}");
         for message in messages {
             assert!(message.starts_with(&format!("{stf}, line 2: ")), "{line}: {message}");
         }

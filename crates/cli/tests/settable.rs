@@ -65,7 +65,7 @@ fn the_command_line_sets_values() {
     let (printed, _) = run(&files, &["check", "p.rav", "--set", "OUT=2", "--set", "numbers=4..5"], 0);
     assert!(printed.contains("set: OUT = 2") && printed.contains("set: numbers = 4..5"), "{printed}");
     let (printed, _) = run(&files, &["test", "p.rav", "--set", "OUT=2"], 1);
-    assert!(printed.contains("2 passed, 2 failed"), "{printed}");
+    assert!(printed.contains("3 passed, 3 failed on interpreter, bytecode and native"), "{printed}");
     let (_, error) = run(&files, &["check", "p.rav", "--set", "IDLE=1s", "--set", "OUT=9"], 1);
     assert!(error.contains("--set:2:5"), "{error}");
     let (_, error) = run(&files, &["run", "p.rav", "--in", "none.pcap", "--set", "OUT"], 2);

@@ -34,7 +34,7 @@ pub struct Inside {
 pub fn enter(inside: &Inside) -> Result<std::convert::Infallible, ContainerError> {
     let users = File::open(&inside.users).map_err(failed(inside.users.display().to_string()))?;
     groups::join(&inside.users.with_extension(GROUPS))?;
-    limits::limit_process()?;
+    limits::limit_process(inside.link.is_some())?;
     files::put(inside.first_user, &inside.shown, inside.link.is_some())?;
     // Where the machine has no memory left, services end before what filters packets. Root inside can take it
     // back only where root of the machine has no right to set limits.

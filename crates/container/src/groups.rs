@@ -1,7 +1,6 @@
 //! The control groups of a container (cgroups(7)): how much memory it has together, and how much time of the
 //! processors beside others.
 
-use crate::limits::MOST_MEMORY;
 use crate::{ContainerError, failed};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -15,28 +14,28 @@ const ENDING: Duration = Duration::from_millis(500);
 /// What a group bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// Memory, with files in memory.
-    Memory,
-    /// Time of the processors where others want it, too: a tenth of what a process beside it gets.
-    Time,
+    /// Bytes of memory, with files in memory.
+    Memory(u64),
+    /// Time of the processors where others want it, too: so many percent of what a process beside it gets.
+    Time(u64),
 }
 
 impl Bound {
     /// The name of what does it.
     fn controller(self) -> &'static str {
         match self {
-            Bound::Memory => "memory",
-            Bound::Time => "cpu",
+            Bound::Memory(_) => "memory",
+            Bound::Time(_) => "cpu",
         }
     }
 
     /// The file that there has to be and what is written into it, of version 1 and 2.
     fn setting(self, version: Version) -> (&'static str, u64) {
         match (self, version) {
-            (Bound::Memory, Version::First) => ("memory.limit_in_bytes", MOST_MEMORY),
-            (Bound::Memory, Version::Second) => ("memory.max", MOST_MEMORY),
-            (Bound::Time, Version::First) => ("cpu.shares", 102),
-            (Bound::Time, Version::Second) => ("cpu.weight", 10),
+            (Bound::Memory(most), Version::First) => ("memory.limit_in_bytes", most),
+            (Bound::Memory(most), Version::Second) => ("memory.max", most),
+            (Bound::Time(percent), Version::First) => ("cpu.shares", 1024 * percent / 100),
+            (Bound::Time(percent), Version::Second) => ("cpu.weight", percent),
         }
     }
 }
@@ -77,12 +76,10 @@ impl ControlGroup {
         let bounded = || {
             write(&path.join(file), value)?;
             // Memory with swap, where Linux counts that.
-            for (file, most) in [("memory.memsw.limit_in_bytes", MOST_MEMORY), ("memory.swap.max", 0)] {
-                if path.join(file).exists() {
-                    write(&path.join(file), most)?;
-                }
-            }
-            Ok(())
+            let with_swap = [("memory.memsw.limit_in_bytes", value), ("memory.swap.max", 0)];
+            let counted =
+                with_swap.iter().filter(|(swap, _)| file.starts_with("memory.") && path.join(swap).exists());
+            counted.copied().try_for_each(|(swap, most)| write(&path.join(swap), most))
         };
         match bounded() {
             Ok(()) => Ok(ControlGroup(path)),
@@ -165,6 +162,7 @@ pub(crate) fn join(file: &Path) -> Result<(), ContainerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::MOST_MEMORY;
 
     const MOUNTS: &str = "\
 25 1 0:22 / /proc rw - proc proc rw
@@ -175,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_group_lies_below_the_own_one_of_version_1_or_beside_that_of_version_2() {
-        let at = |groups: &str, mounts: &str| place(groups, mounts, Bound::Memory);
+        let at = |groups: &str, mounts: &str| place(groups, mounts, Bound::Memory(1));
         let first = at("5:devices:/\n4:cpu,memory:/own\n0::/\n", MOUNTS);
         assert_eq!(first, Some(("/sys/fs/cgroup/memory/own".into(), Version::First)));
         let second = at("0::/system.slice/ravelin.service\n", MOUNTS);
@@ -185,7 +183,7 @@ mod tests {
         // Neither one that this process does not see, nor one that is not mounted.
         assert_eq!(at("4:memory:/../other\n", MOUNTS), None);
         assert_eq!(at("4:memory:/own\n", "25 1 0:22 / /proc rw - proc proc rw\n"), None);
-        assert_eq!(place("4:cpu,memory:/own\n", MOUNTS, Bound::Time), None);
+        assert_eq!(place("4:cpu,memory:/own\n", MOUNTS, Bound::Time(10)), None);
         assert_eq!(at("", MOUNTS), None);
     }
 
@@ -201,15 +199,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let make =
             |bound: Bound| ControlGroup::make(folder.path(), "services", bound.setting(Version::Second));
-        assert!(make(Bound::Memory).is_err(), "nobody has made the file that bounds");
+        assert!(make(Bound::Memory(MOST_MEMORY)).is_err(), "nobody has made the file that bounds");
         assert_eq!(fs::read_dir(folder.path()).expect("there").count(), 0, "it left nothing");
         let path = folder.path().join(format!("ravelin-{}-services", std::process::id()));
         fs::create_dir(&path).expect("made");
         controlled(&path);
-        let group = make(Bound::Memory).expect("it bounds");
+        let group = make(Bound::Memory(MOST_MEMORY)).expect("it bounds");
         let read = |file: &str| fs::read_to_string(path.join(file)).expect("it is there");
         assert_eq!((read("memory.max").parse(), &*read("memory.swap.max")), (Ok(MOST_MEMORY), "0"));
-        assert!(make(Bound::Time).is_err(), "this machine divides no time");
+        assert!(make(Bound::Time(10)).is_err(), "this machine divides no time");
         assert!(path.exists() && !path.join("cpu.weight").exists(), "{}", group.path().display());
         // A folder of Linux goes with its files.
         for file in fs::read_dir(&path).expect("there") {
@@ -218,7 +216,10 @@ mod tests {
         drop(group);
         assert!(!path.exists());
         let missing = folder.path().join("missing");
-        assert!(ControlGroup::make(&missing, "services", Bound::Memory.setting(Version::First)).is_err());
+        assert!(
+            ControlGroup::make(&missing, "services", Bound::Memory(MOST_MEMORY).setting(Version::First))
+                .is_err()
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Makes the namespaces of a container: by a process that is in them until they are kept by files.
 
 use crate::groups::{Bound, ControlGroup};
-use crate::limits::{MOST_PROCESSES, limit};
+use crate::limits::{MOST_PROCESSES, limit, most_memory, share};
 use crate::namespaces::{FIRST_USER, Namespaces, USERS, forget};
 use crate::{ContainerError, failed, sys};
 use rustix::process::{Gid, Resource, Uid};
@@ -28,8 +28,8 @@ pub struct Holder {
 
 impl Holder {
     /// Makes namespaces and keeps them by files `NAME.userns` and `NAME.netns` of the folder; `number` says
-    /// which users outside they have, so that two containers have none in common. `says` is told
-    /// why memory or time have no limit, where that is so.
+    /// which users outside they have, so that two containers have none in common; a `monitor` of a virtual
+    /// machine may be inside. `says` is told why memory or time have no limit, where that is so.
     ///
     /// # Errors
     /// They cannot be made: this process is not root, or Linux has no user namespaces.
@@ -37,6 +37,7 @@ impl Holder {
         folder: &Path,
         name: &str,
         number: u16,
+        monitor: bool,
         says: impl Fn(&ContainerError),
     ) -> Result<Holder, ContainerError> {
         let what = "a process in a user and a network namespace of its own";
@@ -54,7 +55,7 @@ impl Holder {
             let path = format!("/proc/{process}/{map}");
             fs::write(&path, format!("0 {first} {USERS}\n")).map_err(failed(path))?;
         }
-        let bounds = [Bound::Memory, Bound::Time].into_iter();
+        let bounds = [Bound::Memory(most_memory(monitor)), Bound::Time(share(monitor))].into_iter();
         let made = |bound| ControlGroup::new(name, bound).inspect_err(&says).ok();
         let groups: Vec<_> = bounds.filter_map(made).collect();
         let namespaces = Namespaces::keep(folder, name, process, first, &groups)?;

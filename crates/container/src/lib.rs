@@ -25,7 +25,7 @@ mod sys;
 
 pub use enter::{Inside, enter};
 pub use holder::{HOLD, Holder, hold};
-pub use limits::{MOST_DESCRIPTORS, MOST_MEMORY, MOST_PROCESSES};
+pub use limits::{MOST_DESCRIPTORS, MOST_MEMORY, MOST_MEMORY_OF_MONITOR, MOST_PROCESSES};
 pub use namespaces::{FIRST_USER, Namespaces, USERS};
 pub use start::{ENTER, start};
 

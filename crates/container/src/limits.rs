@@ -16,17 +16,31 @@ pub const MOST_PROCESSES: u64 = 512;
 pub const MOST_DESCRIPTORS: u64 = 1024;
 /// Bytes of private memory of a process; and of all memory of a container, where there is a control group.
 pub const MOST_MEMORY: u64 = 1 << 30;
+/// The same where the process is the monitor of a virtual machine: it has the machine's memory, and reserves
+/// more than it uses.
+pub const MOST_MEMORY_OF_MONITOR: u64 = 4 << 30;
 /// Bytes of a folder that can be written.
 pub(crate) const FOLDER_SIZE: &str = "64m";
 /// Files of such a folder.
 pub(crate) const FOLDER_FILES: &str = "16k";
 
-/// Lets this process, and those that it starts, have no more. Root inside has no right over limits, so that
-/// they stay.
-pub(crate) fn limit_process() -> Result<(), ContainerError> {
+/// Bytes of memory, of a container with the monitor of a virtual machine or without.
+pub(crate) fn most_memory(monitor: bool) -> u64 {
+    if monitor { MOST_MEMORY_OF_MONITOR } else { MOST_MEMORY }
+}
+
+/// Percent of the time of a processor that a process outside has where both want it. A virtual machine whose
+/// clock stands still for long does not start.
+pub(crate) fn share(monitor: bool) -> u64 {
+    if monitor { 50 } else { 10 }
+}
+
+/// Lets this process, and those that it starts, have no more; it may be a `monitor`. Root inside has no right
+/// over limits, so that they stay.
+pub(crate) fn limit_process(monitor: bool) -> Result<(), ContainerError> {
     limit(Resource::Nproc, MOST_PROCESSES)?;
     limit(Resource::Nofile, MOST_DESCRIPTORS)?;
-    limit(Resource::Data, MOST_MEMORY)?;
+    limit(Resource::Data, most_memory(monitor))?;
     // What a program leaves behind as it ends would lie in the folders.
     limit(Resource::Core, 0)
 }

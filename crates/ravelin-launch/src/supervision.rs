@@ -150,7 +150,9 @@ impl<'a> Port<'a> {
             say(&format!("ravelin-launch: the container of {name} is without a limit: {why}"));
         };
         let container = vnic
-            .map(|vnic| Holder::start(&settings.containers, &wanted.interface, vnic.container, says))
+            .map(|vnic| {
+                Holder::start(&settings.containers, &wanted.interface, vnic.container, vnic.guest, says)
+            })
             .transpose()?;
         let opened = Some(open_port(wanted, container.as_ref(), settings.workers)?);
         Ok(Port { wanted, opened, container, handed_over: true })

@@ -209,7 +209,7 @@ impl VirtualMachine {
             "qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none", "-accel", "tcg", "-m", "256",
             "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
             "-serial", "stdio", "-kernel", &kernel_name, "-initrd", &files_name,
-            "-append", "console=ttyS0 quiet panic=-1",
+            "-append", "console=ttyS0 quiet panic=-1 no_timer_check",
             "-netdev", "tap,id=link,fd=3",
             "-device", "virtio-net-pci,netdev=link,mac=02:00:00:00:00:63",
         ];

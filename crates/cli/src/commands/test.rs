@@ -57,7 +57,11 @@ pub(crate) fn run(arguments: &TestArguments, json: bool) -> Result<(), Failure> 
         render::json(&json!({ "passed": passed, "failed": failed, "tests": results }))?;
     } else {
         let names: Vec<&str> = back_ends.iter().map(|back_end| back_end.name()).collect();
-        render::text(&format!("\n{passed} passed, {failed} failed on {}\n", names.join(" and ")))?;
+        let names = match &names[..] {
+            [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+            names => names.concat(),
+        };
+        render::text(&format!("\n{passed} passed, {failed} failed on {names}\n"))?;
     }
     if results.is_empty() {
         return Err(Failure::Documented(match &arguments.filter {
