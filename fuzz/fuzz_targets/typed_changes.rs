@@ -68,7 +68,7 @@ fuzz_target!(|data: &[u8]| {
         let table = &READ.tables[one.table as usize];
         assert!(one.table < 2 && change.bits >> 14 == 1 && change.length >= 2);
         assert!(table.kind.takes(&table.keys, &one.entry.key));
-        assert!(!one.puts || table.takes_value(&one.entry.value));
+        assert!(!one.inserts || table.takes_value(&one.entry.value));
     }
     granted.made(&admitted);
     assert!(granted.held().count() <= 2 * MOST as usize);

@@ -322,7 +322,7 @@ impl Report {
     }
 
     /// Computes the rates from what was received and forwarded.
-    fn rate(&mut self, received: Volume, forwarded: Volume) {
+    pub fn rate(&mut self, received: Volume, forwarded: Volume) {
         let per_second = |amount: f64| if self.seconds > 0.0 { amount / self.seconds } else { 0.0 };
         self.mpps = per_second(received.packets as f64 / 1e6);
         self.gbps = per_second(received.bytes as f64 * 8.0 / 1e9);

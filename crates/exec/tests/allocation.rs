@@ -3,7 +3,7 @@
 mod program;
 
 use allocation_counter::measure;
-use exec::{BackendKind, Outputs, load};
+use exec::{Backend, BackendKind, Outputs, load};
 use ir::*;
 use packet::{Batch, Frames};
 use program::*;
@@ -55,6 +55,22 @@ fn no_packet_allocates_after_warm_up() {
     [BackendKind::Bytecode, BackendKind::Native].into_iter().for_each(|kind| runs_without(&program, kind));
 }
 
+/// Runs 256 packets: they come by all ports, each later than the one before, also than those of other rounds.
+fn run_round(
+    backend: &mut dyn Backend,
+    frames: &mut Frames,
+    batch: &mut Batch,
+    outputs: &mut Outputs,
+    round: u64,
+) {
+    frames.fill(batch, 0..256);
+    for i in 0..batch.len {
+        (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 30_000);
+    }
+    outputs.clear();
+    backend.run(frames.memory_mut(), batch, outputs);
+}
+
 /// Runs the program of the test above: each of its packets leaves, and three more besides.
 fn runs_without(program: &Program, kind: BackendKind) {
     let mut backend = load(program, kind, 4, 1).expect("the program is sound");
@@ -65,12 +81,7 @@ fn runs_without(program: &Program, kind: BackendKind) {
     }
     let mut batch = Batch::new();
     let mut run = |round: u64| {
-        frames.fill(&mut batch, 0..256);
-        for i in 0..batch.len {
-            (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 30_000);
-        }
-        outputs.clear();
-        backend.run(frames.memory_mut(), &mut batch, &mut outputs);
+        run_round(backend.as_mut(), &mut frames, &mut batch, &mut outputs, round);
         outputs.packets.len()
     };
     let warming = measure(|| {
@@ -127,12 +138,7 @@ fn no_search_and_no_cell_allocates_after_warm_up() {
             frames.push(&b"xxxxabc\0\0\0".repeat(1 + number), 60 + number as u32, 0);
         }
         let mut run = |round: u64| {
-            frames.fill(&mut batch, 0..256);
-            for i in 0..batch.len {
-                (batch.port[i], batch.time[i]) = (i as u16 % 4 + 1, (round * 256 + i as u64) * 30_000);
-            }
-            outputs.clear();
-            backend.run(frames.memory_mut(), &mut batch, &mut outputs);
+            run_round(backend.as_mut(), &mut frames, &mut batch, &mut outputs, round);
         };
         (0..20).for_each(&mut run);
         let warm = measure(|| (20..60).for_each(&mut run));

@@ -50,7 +50,11 @@ impl ClientRole {
             ControlQuestion::Confirm { .. } => Some(ClientRole::Operator),
             ControlQuestion::Install { confirm_within: Some(_), .. } => Some(ClientRole::Administrator),
             ControlQuestion::Install { confirm_within: None, .. } => Some(ClientRole::Owner),
-            _ => None,
+            ControlQuestion::Figures
+            | ControlQuestion::Table(_)
+            | ControlQuestion::Entries { .. }
+            | ControlQuestion::Entry { .. }
+            | ControlQuestion::Change { .. } => None,
         }
     }
 

@@ -40,25 +40,25 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Bounded<T, MO
 
 #[cfg(test)]
 mod tests {
-    use crate::control::{ControlQuestion, EntryChange, EntryDeed};
+    use crate::control::{ControlQuestion, EntryChange, EntryOperation};
     use crate::frame;
-    use crate::limits::{MOST_CHANGES, MOST_COLUMNS};
+    use crate::limits::{MOST_CHANGES, MOST_ENTRY_COLUMNS};
 
     #[test]
     fn as_many_changes_and_columns_as_may_be_are_read_and_no_more() {
         let question = |changes: usize, columns: usize| {
-            let deed = EntryDeed::Put(vec![7; columns]);
-            let change = EntryChange { table: 1, length: 32, bits: 9, deed };
+            let operation = EntryOperation::Insert(vec![7; columns]);
+            let change = EntryChange { table: 1, length: 32, bits: 9, operation };
             ControlQuestion::Change { number: 2, changes: vec![change; changes] }
         };
         let read = |asked: &ControlQuestion| {
             frame::read::<ControlQuestion>(&frame::written(asked).expect("it has a form")[4..])
         };
-        for (changes, columns) in [(0, 0), (MOST_CHANGES, 1), (1, MOST_COLUMNS)] {
+        for (changes, columns) in [(0, 0), (MOST_CHANGES, 1), (1, MOST_ENTRY_COLUMNS)] {
             let asked = question(changes, columns);
             assert_eq!(read(&asked), Ok(asked));
         }
-        for (changes, columns) in [(MOST_CHANGES + 1, 0), (1, MOST_COLUMNS + 1), (1 << 20, 0)] {
+        for (changes, columns) in [(MOST_CHANGES + 1, 0), (1, MOST_ENTRY_COLUMNS + 1), (1 << 20, 0)] {
             assert!(read(&question(changes, columns)).is_err(), "{changes} {columns}");
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::bounded::at_most;
 use crate::figures::ShownFigures;
-use crate::limits::{MOST_CHANGES, MOST_COLUMNS};
+use crate::limits::{MOST_CHANGES, MOST_ENTRY_COLUMNS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -74,16 +74,16 @@ pub struct EntryChange {
     /// The columns of the key, joined, the first one in the highest bits; zeros behind those that are given.
     pub bits: u128,
     /// What becomes of the entry.
-    pub deed: EntryDeed,
+    pub operation: EntryOperation,
 }
 
 /// What becomes of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EntryDeed {
-    /// It is there with these columns of its value, until it is withdrawn or another program takes over.
-    Put(#[serde(deserialize_with = "at_most::<_, _, MOST_COLUMNS>")] Vec<u128>),
+pub enum EntryOperation {
+    /// It is there with these columns of its value, until it is removed or another program takes over.
+    Insert(#[serde(deserialize_with = "at_most::<_, _, MOST_ENTRY_COLUMNS>")] Vec<u128>),
     /// It is not there.
-    Withdraw,
+    Remove,
 }
 
 /// An answer.
@@ -110,16 +110,11 @@ pub enum CoreAnswer {
         table: Option<ShownTable>,
     },
     /// To [`ControlQuestion::Entries`] and [`ControlQuestion::Entry`]. There may be none and yet more follow.
-    Entries {
-        /// The entries.
-        entries: Vec<ShownEntry>,
-        /// Where the next ones begin, if there may be any.
-        next: Option<(u128, u8)>,
-    },
+    Entries(EntryPage),
     /// To [`ControlQuestion::Change`]: all of it is done.
     Changed {
-        /// How many of the entries were there that were withdrawn.
-        withdrawn: u32,
+        /// How many of the entries were there that were removed.
+        removed: u32,
     },
     /// To [`ControlQuestion::Change`]: nothing of it is done, but it could be later.
     TooFast {
@@ -130,6 +125,15 @@ pub enum CoreAnswer {
     },
     /// The question cannot be answered, for a reason for people. Nothing of it is done.
     Refused(String),
+}
+
+/// A few entries of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryPage {
+    /// The entries.
+    pub entries: Vec<ShownEntry>,
+    /// Where the next ones begin, if there may be any.
+    pub next: Option<(u128, u8)>,
 }
 
 /// An entry of a table.
@@ -189,7 +193,7 @@ pub enum ShownKind {
     /// Both are equal.
     Exact,
     /// The entry is the longest prefix of the key.
-    Prefixes,
+    Lpm,
     /// The entry is the first rule that matches.
     Rules {
         /// Whether rules have priorities.
@@ -207,12 +211,12 @@ pub struct ShownColumn {
     /// Its bits.
     pub width: u8,
     /// What its numbers are.
-    pub meaning: ColumnMeaning,
+    pub kind: ShownColumnKind,
 }
 
 /// What the numbers of a column are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ColumnMeaning {
+pub enum ShownColumnKind {
     /// Numbers.
     Uint,
     /// 0 or 1.

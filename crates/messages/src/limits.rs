@@ -75,7 +75,7 @@ pub const LONGEST_STATE_MESSAGE: usize = STATE_AT_ONCE * 1088 + 64;
 pub const MOST_CHANGES: usize = 64;
 
 /// The most columns of a key or a value of a table.
-pub const MOST_COLUMNS: usize = 512;
+pub const MOST_ENTRY_COLUMNS: usize = 512;
 
 /// How many entries the core tells with one answer at most: workers copy them between two batches.
 pub const ENTRIES_AT_ONCE: usize = 64;

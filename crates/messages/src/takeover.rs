@@ -6,7 +6,7 @@
 //!                         ◄── Program, or Refused ────────    it goes on
 //!      verifies, loads it
 //!                         ── Rest ───────────────────────►
-//!                         ◄── Entries, Members, Cells, Put … ──  takes no more packets
+//!                         ◄── Entries, Members, Cells, Inserted … ─  takes no more packets
 //!                         ◄── Places ─────────────────────
 //!      has the state
 //!                         ── Ready ──────────────────────►
@@ -74,7 +74,7 @@ pub enum TakeoverAnswer {
         cells: Vec<u64>,
     },
     /// Entries that are there because of rights of `control`.
-    Put(Vec<EntryChange>),
+    Inserted(Vec<EntryChange>),
     /// There is no more state. Where the next packet comes, port by port for each worker.
     Places(Vec<Vec<u32>>),
     /// It never takes a packet again.

@@ -7,12 +7,12 @@ use crate::figures::{SeenPort, figures};
 use crate::granted::ChangeRefusal;
 use crate::guarded::Refused;
 use crate::in_force::InstallError;
-use crate::listing::{Asked, ListError, Part};
+use crate::listing::{Asked, ListError};
 use crate::policies::Policies;
 use engine::figures::by_reason;
 use engine::live::look::Counted;
 use messages::Channel;
-use messages::control::{ControlQuestion, CoreAnswer, Shown, ShownPolicy};
+use messages::control::{ControlQuestion, CoreAnswer, EntryPage, Shown, ShownPolicy};
 use messages::limits::{AFTER_ANSWER, AFTER_POLICY, KEPT_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -168,9 +168,9 @@ fn ended() -> CoreAnswer {
 }
 
 /// Entries, or why they are not told.
-fn told(entries: Result<Part, ListError>) -> CoreAnswer {
-    match entries {
-        Ok((entries, next)) => CoreAnswer::Entries { entries, next },
+fn told(page: Result<EntryPage, ListError>) -> CoreAnswer {
+    match page {
+        Ok(page) => CoreAnswer::Entries(page),
         Err(error) => CoreAnswer::Refused(error.to_string()),
     }
 }
@@ -178,7 +178,7 @@ fn told(entries: Result<Part, ListError>) -> CoreAnswer {
 /// What became of changes of entries.
 fn changes_made(made: Result<u32, ChangeError>) -> CoreAnswer {
     match made {
-        Ok(withdrawn) => CoreAnswer::Changed { withdrawn },
+        Ok(removed) => CoreAnswer::Changed { removed },
         Err(ChangeError::Refused(refusal @ ChangeRefusal::TooFast { wait, .. })) => {
             let milliseconds = wait.as_nanos().div_ceil(1_000_000) as u64;
             CoreAnswer::TooFast { why: refusal.to_string(), milliseconds }

@@ -2,7 +2,7 @@
 //! of groups and registers. What both programs declare in the same way goes over, as when a program takes
 //! over within a core; counters and meters begin anew.
 
-use crate::changing::{put_all, undo};
+use crate::changing::{insert_all, undo};
 use crate::granted::{Granted, parts};
 use bundle::KeyPrefix;
 use engine::live::Generation;
@@ -10,7 +10,7 @@ use exec::ProgramControl;
 use exec::replace::restore;
 use ir::replace::{Fate, Replacement};
 use ir::{Entry, Match, Program};
-use messages::control::{EntryChange, EntryDeed};
+use messages::control::{EntryChange, EntryOperation};
 use messages::limits::STATE_AT_ONCE;
 use messages::takeover::TakeoverAnswer;
 
@@ -50,33 +50,33 @@ fn told(state: &dyn ProgramControl, table: u32, entry: Entry) -> Option<(Vec<u12
     Some((key, entry.value, ends))
 }
 
-/// The entries under these keys that `control` has put and packets have not made theirs.
-pub(crate) fn put(generation: &Generation, held: &[(u32, KeyPrefix)]) -> Vec<TakeoverAnswer> {
+/// The entries under these keys that `control` has inserted and packets have not made theirs.
+pub(crate) fn inserted(generation: &Generation, held: &[(u32, KeyPrefix)]) -> Vec<TakeoverAnswer> {
     let state = &*generation.backend;
     let change = |&(table, key): &(u32, KeyPrefix)| {
         let parts = parts(&generation.program.tables[table as usize], key)?;
         let entry = state.entry(table, &parts, 0)?;
         let stays = state.age_of(table, &parts, 0).is_none();
-        let deed = EntryDeed::Put(entry.value);
-        stays.then_some(EntryChange { table, length: key.length(), bits: key.bits(), deed })
+        let operation = EntryOperation::Insert(entry.value);
+        stays.then_some(EntryChange { table, length: key.length(), bits: key.bits(), operation })
     };
     let changes: Vec<_> = held.iter().filter_map(change).collect();
-    changes.chunks(STATE_AT_ONCE).map(|part| TakeoverAnswer::Put(part.to_vec())).collect()
+    changes.chunks(STATE_AT_ONCE).map(|part| TakeoverAnswer::Inserted(part.to_vec())).collect()
 }
 
-/// Gives entries that `control` has put in another core to a program that begins with these rights; returns
-/// how many of them are within the rights and had room.
-pub(crate) fn take_put(
+/// Gives entries that `control` has inserted in another core to a program that begins with these rights;
+/// returns how many of them are within the rights and had room.
+pub(crate) fn take_inserted(
     generations: &mut [Generation],
     granted: &mut Granted,
     changes: &[EntryChange],
 ) -> u64 {
     let mut taken = 0;
-    // Nothing is withdrawn from one that begins.
-    for change in changes.iter().filter(|change| change.deed != EntryDeed::Withdraw) {
+    // Nothing is removed from one that begins.
+    for change in changes.iter().filter(|change| change.operation != EntryOperation::Remove) {
         let admitted = granted.admit_before(change);
         let made: Vec<_> =
-            generations.iter_mut().map_while(|generation| put_all(generation, &admitted).ok()).collect();
+            generations.iter_mut().map_while(|generation| insert_all(generation, &admitted).ok()).collect();
         if made.len() == generations.len() {
             granted.made(&admitted);
             taken += admitted.len() as u64;

@@ -2,7 +2,7 @@
 
 use crate::granted::Granted;
 use ir::{Column, ColumnKind, TableKind};
-use messages::control::{ColumnMeaning, ShownColumn, ShownKind, ShownRight, ShownTable};
+use messages::control::{ShownColumn, ShownColumnKind, ShownKind, ShownRight, ShownTable};
 
 /// The table with this number, if there is one.
 pub(crate) fn declared(granted: &Granted, number: u32) -> Option<ShownTable> {
@@ -17,7 +17,7 @@ pub(crate) fn declared(granted: &Granted, number: u32) -> Option<ShownTable> {
         name: table.name.clone(),
         kind: match table.kind {
             TableKind::Exact => ShownKind::Exact,
-            TableKind::Lpm => ShownKind::Prefixes,
+            TableKind::Lpm => ShownKind::Lpm,
             TableKind::Rules { by_priority } => ShownKind::Rules { by_priority },
             TableKind::Patterns(_) => ShownKind::Patterns,
         },
@@ -33,15 +33,15 @@ pub(crate) fn declared(granted: &Granted, number: u32) -> Option<ShownTable> {
 }
 
 fn column(Column { name, kind, width }: &Column) -> ShownColumn {
-    let meaning = match kind {
-        ColumnKind::Uint => ColumnMeaning::Uint,
-        ColumnKind::Bool => ColumnMeaning::Bool,
-        ColumnKind::Ip4 => ColumnMeaning::Ip4,
-        ColumnKind::Ip6 => ColumnMeaning::Ip6,
-        ColumnKind::Mac => ColumnMeaning::Mac,
-        ColumnKind::Port => ColumnMeaning::Port,
-        ColumnKind::Time => ColumnMeaning::Time,
-        ColumnKind::Names(names) => ColumnMeaning::Names(names.clone()),
+    let kind = match kind {
+        ColumnKind::Uint => ShownColumnKind::Uint,
+        ColumnKind::Bool => ShownColumnKind::Bool,
+        ColumnKind::Ip4 => ShownColumnKind::Ip4,
+        ColumnKind::Ip6 => ShownColumnKind::Ip6,
+        ColumnKind::Mac => ShownColumnKind::Mac,
+        ColumnKind::Port => ShownColumnKind::Port,
+        ColumnKind::Time => ShownColumnKind::Time,
+        ColumnKind::Names(names) => ShownColumnKind::Names(names.clone()),
     };
-    ShownColumn { name: name.clone(), width: *width, meaning }
+    ShownColumn { name: name.clone(), kind, width: *width }
 }

@@ -1,5 +1,6 @@
 //! What `control` may change of the tables of the program that runs, and what is there because of it: whether
-//! a batch of changes lies within the rights of the policy in force. Tables themselves are changed elsewhere.
+//! a transaction of changes lies within the rights of the policy in force. Tables themselves are changed
+//! elsewhere.
 //!
 //! ```text
 //! changes ─► each is of a table with a right, under its prefixes, as its columns say ─┐
@@ -11,7 +12,7 @@
 
 use bundle::{KeyPrefix, TableRight};
 use ir::{Entry, Match, Program, Table, TableKind};
-use messages::control::{EntryChange, EntryDeed};
+use messages::control::{EntryChange, EntryOperation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,7 +99,7 @@ pub struct Admitted {
     /// The entry; without a value, the key of one that is to go.
     pub entry: Entry,
     /// Whether it is to be there.
-    pub puts: bool,
+    pub inserts: bool,
 }
 
 /// The rights over the tables of a program.
@@ -184,9 +185,9 @@ impl Granted {
 
     /// Notes that this was done.
     pub fn made(&mut self, admitted: &[Admitted]) {
-        for Admitted { table, key, puts, .. } in admitted {
+        for Admitted { table, key, inserts, .. } in admitted {
             let Some(granted) = self.tables.get_mut(table) else { continue };
-            match puts {
+            match inserts {
                 true => granted.held.insert(*key),
                 false => granted.held.remove(key),
             };
@@ -207,8 +208,8 @@ impl Granted {
         }
         for (number, GrantedTable { right, held, .. }) in &self.tables {
             let of_table = || admitted.iter().filter(|one| one.table == *number);
-            let more = of_table().filter(|one| one.puts && !held.contains(&one.key)).count();
-            let fewer = of_table().filter(|one| !one.puts && held.contains(&one.key)).count();
+            let more = of_table().filter(|one| one.inserts && !held.contains(&one.key)).count();
+            let fewer = of_table().filter(|one| !one.inserts && held.contains(&one.key)).count();
             let most = right.most_entries;
             if held.len() + more - fewer > most as usize {
                 return Err(ChangeRefusal::TooMany { table: right.table.clone(), most });
@@ -218,7 +219,7 @@ impl Granted {
     }
 
     fn judge_one(&self, change: &EntryChange) -> Result<Admitted, ChangeRefusal> {
-        let &EntryChange { table: number, length, bits, ref deed } = change;
+        let &EntryChange { table: number, length, bits, ref operation } = change;
         let Some(table) = self.program.tables.get(number as usize) else {
             return Err(ChangeRefusal::NoTable(number));
         };
@@ -235,14 +236,18 @@ impl Granted {
         if u32::from(length) < shortest {
             return Err(ChangeRefusal::Short { table: name(), shortest });
         }
-        let value = match deed {
-            EntryDeed::Put(_) if table.releases.is_some() => return Err(ChangeRefusal::Items(name())),
-            EntryDeed::Put(value) if !table.takes_value(value) => return Err(ChangeRefusal::Value(name())),
-            EntryDeed::Put(value) => value.clone(),
-            EntryDeed::Withdraw => Vec::new(),
+        let value = match operation {
+            EntryOperation::Insert(_) if table.releases.is_some() => {
+                return Err(ChangeRefusal::Items(name()));
+            }
+            EntryOperation::Insert(value) if !table.takes_value(value) => {
+                return Err(ChangeRefusal::Value(name()));
+            }
+            EntryOperation::Insert(value) => value.clone(),
+            EntryOperation::Remove => Vec::new(),
         };
-        let puts = matches!(deed, EntryDeed::Put(_));
-        Ok(Admitted { table: number, key, entry: Entry { key: parts, value, priority: 0 }, puts })
+        let inserts = matches!(operation, EntryOperation::Insert(_));
+        Ok(Admitted { table: number, key, entry: Entry { key: parts, value, priority: 0 }, inserts })
     }
 }
 

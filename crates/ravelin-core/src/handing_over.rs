@@ -1,7 +1,7 @@
 //! Hands over to another core: what runs, then what packets left in it, then the ports, at which this core
 //! takes no packet from then on. Whatever goes wrong before the last word, this core goes on.
 
-use crate::carried::{carried, put};
+use crate::carried::{carried, inserted};
 use crate::error::say;
 use crate::policies::Policies;
 use messages::limits::LONGEST_MESSAGE;
@@ -68,7 +68,7 @@ fn rest(other: &mut Channel, policies: &Policies, asked: Option<u64>) -> Result<
         let mut state = carried(generation, worker);
         // Those of other workers are the same.
         if worker == 0 {
-            state.extend(put(generation, &held));
+            state.extend(inserted(generation, &held));
         }
         (state, places)
     });

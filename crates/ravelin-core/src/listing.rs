@@ -6,7 +6,7 @@ use crate::granted::parts;
 use bundle::KeyPrefix;
 use exec::EntryPlace;
 use ir::{Entry, Match, Table, TableKind};
-use messages::control::{ShownEntry, ShownMatch};
+use messages::control::{EntryPage, ShownEntry, ShownMatch};
 use messages::limits::ENTRIES_AT_ONCE;
 
 /// Why no entries are told.
@@ -39,15 +39,12 @@ pub(crate) struct Asked {
     pub(crate) worker: u16,
 }
 
-/// Entries, and where the next ones begin.
-pub(crate) type Part = (Vec<ShownEntry>, Option<(u128, u8)>);
-
 impl Activation {
     /// A few entries from a place on; with `own`, those alone that no worker before has.
     ///
     /// # Errors
     /// They are not told.
-    pub(crate) fn entries(&self, asked: Asked, own: bool, place: (u128, u8)) -> Result<Part, ListError> {
+    pub(crate) fn entries(&self, asked: Asked, own: bool, place: (u128, u8)) -> Result<EntryPage, ListError> {
         self.declared(asked, |_| Ok(()))?;
         let Asked { number, table, worker } = asked;
         let part = self.remote().ask_at(worker.into(), move |generation| {
@@ -69,14 +66,15 @@ impl Activation {
             });
             entries = held.ok_or(ListError::Nowhere)?.ok_or(ListError::Changed)?;
         }
-        Ok((entries.into_iter().filter_map(shown).collect(), next.map(EntryPlace::numbers)))
+        let entries = entries.into_iter().filter_map(shown).collect();
+        Ok(EntryPage { entries, next: next.map(EntryPlace::numbers) })
     }
 
     /// The entry with this key, if there is one.
     ///
     /// # Errors
     /// It is not told.
-    pub(crate) fn entry(&self, asked: Asked, length: u8, bits: u128) -> Result<Part, ListError> {
+    pub(crate) fn entry(&self, asked: Asked, length: u8, bits: u128) -> Result<EntryPage, ListError> {
         let Asked { number, table, worker } = asked;
         let key = self.declared(asked, |table| {
             let width = u8::try_from(table.key_bits()).unwrap_or(0);
@@ -87,7 +85,7 @@ impl Activation {
             (generation.number == number).then(|| generation.backend.entry(table, &key, 0))
         });
         let entry = entry.ok_or(ListError::Nowhere)?.ok_or(ListError::Changed)?;
-        Ok((entry.and_then(shown).into_iter().collect(), None))
+        Ok(EntryPage { entries: entry.and_then(shown).into_iter().collect(), next: None })
     }
 
     /// What is made of a table whose entries may be told.

@@ -3,7 +3,7 @@
 use bundle::{KeyPrefix, TableRight};
 use ir::Match;
 use lang::pipeline::{CompileOptions, compile};
-use messages::control::{EntryChange, EntryDeed};
+use messages::control::{EntryChange, EntryOperation};
 use proptest::prelude::*;
 use ravelin_core::granted::{ChangeRefusal, Granted};
 use std::collections::BTreeMap;
@@ -53,12 +53,12 @@ fn rights() -> Vec<TableRight> {
     ]
 }
 
-fn put(table: u32, length: u8, bits: u128, value: &[u128]) -> EntryChange {
-    EntryChange { table, length, bits, deed: EntryDeed::Put(value.to_vec()) }
+fn insert(table: u32, length: u8, bits: u128, value: &[u128]) -> EntryChange {
+    EntryChange { table, length, bits, operation: EntryOperation::Insert(value.to_vec()) }
 }
 
-fn withdraw(table: u32, length: u8, bits: u128) -> EntryChange {
-    EntryChange { table, length, bits, deed: EntryDeed::Withdraw }
+fn remove(table: u32, length: u8, bits: u128) -> EntryChange {
+    EntryChange { table, length, bits, operation: EntryOperation::Remove }
 }
 
 /// Rights that began so long ago that a second's changes may be made at once.
@@ -71,38 +71,38 @@ fn granted() -> (Granted, Instant) {
 fn each_refusal_says_which_right_is_missing() {
     let table = |name: &str| name.to_owned();
     let cases = [
-        (put(9, 8, 0, &[1]), ChangeRefusal::NoTable(9)),
-        (put(2, 8, 0, &[0]), ChangeRefusal::NoRight(table("acl"))),
-        (put(3, 8, 0, &[1]), ChangeRefusal::NoRight(table("free"))),
-        (withdraw(3, 8, 0), ChangeRefusal::NoRight(table("free"))),
-        (put(PAIRS, 8, 0x81, &[1, 1]), ChangeRefusal::Outside(table("pairs"))),
-        (withdraw(PAIRS, 8, 0x81), ChangeRefusal::Outside(table("pairs"))),
-        (put(PAIRS, 7, 0x40, &[1, 1]), ChangeRefusal::Key(table("pairs"))),
-        (put(PAIRS, 8, 0x140, &[1, 1]), ChangeRefusal::Key(table("pairs"))),
-        (put(ROUTES, 9, 0x0100, &[1]), ChangeRefusal::Outside(table("routes"))),
-        (put(ROUTES, 12, 0x0141, &[1]), ChangeRefusal::Key(table("routes"))),
-        (put(ROUTES, 17, 0x0140, &[1]), ChangeRefusal::Key(table("routes"))),
-        (put(ROUTES, 7, 0, &[1]), ChangeRefusal::Key(table("routes"))),
-        (put(PAIRS, 8, 0x40, &[1]), ChangeRefusal::Value(table("pairs"))),
-        (put(PAIRS, 8, 0x40, &[8, 0]), ChangeRefusal::Value(table("pairs"))),
-        (put(PAIRS, 8, 0x40, &[u128::MAX, 0]), ChangeRefusal::Value(table("pairs"))),
-        (put(WORLD, 7, 0, &[1]), ChangeRefusal::Short { table: table("world"), shortest: 8 }),
-        (withdraw(WORLD, 0, 0), ChangeRefusal::Short { table: table("world"), shortest: 8 }),
-        (put(HOLDS, 8, 1, &[1]), ChangeRefusal::Items(table("holds"))),
+        (insert(9, 8, 0, &[1]), ChangeRefusal::NoTable(9)),
+        (insert(2, 8, 0, &[0]), ChangeRefusal::NoRight(table("acl"))),
+        (insert(3, 8, 0, &[1]), ChangeRefusal::NoRight(table("free"))),
+        (remove(3, 8, 0), ChangeRefusal::NoRight(table("free"))),
+        (insert(PAIRS, 8, 0x81, &[1, 1]), ChangeRefusal::Outside(table("pairs"))),
+        (remove(PAIRS, 8, 0x81), ChangeRefusal::Outside(table("pairs"))),
+        (insert(PAIRS, 7, 0x40, &[1, 1]), ChangeRefusal::Key(table("pairs"))),
+        (insert(PAIRS, 8, 0x140, &[1, 1]), ChangeRefusal::Key(table("pairs"))),
+        (insert(ROUTES, 9, 0x0100, &[1]), ChangeRefusal::Outside(table("routes"))),
+        (insert(ROUTES, 12, 0x0141, &[1]), ChangeRefusal::Key(table("routes"))),
+        (insert(ROUTES, 17, 0x0140, &[1]), ChangeRefusal::Key(table("routes"))),
+        (insert(ROUTES, 7, 0, &[1]), ChangeRefusal::Key(table("routes"))),
+        (insert(PAIRS, 8, 0x40, &[1]), ChangeRefusal::Value(table("pairs"))),
+        (insert(PAIRS, 8, 0x40, &[8, 0]), ChangeRefusal::Value(table("pairs"))),
+        (insert(PAIRS, 8, 0x40, &[u128::MAX, 0]), ChangeRefusal::Value(table("pairs"))),
+        (insert(WORLD, 7, 0, &[1]), ChangeRefusal::Short { table: table("world"), shortest: 8 }),
+        (remove(WORLD, 0, 0), ChangeRefusal::Short { table: table("world"), shortest: 8 }),
+        (insert(HOLDS, 8, 1, &[1]), ChangeRefusal::Items(table("holds"))),
     ];
     let (mut granted, now) = granted();
     for (change, refusal) in cases {
         assert_eq!(granted.admit(std::slice::from_ref(&change), now), Err(refusal.clone()), "{change:?}");
-        // Nothing of a batch is admitted that has one of these.
-        let batch = [put(PAIRS, 8, 0x41, &[1, 1]), change];
-        assert_eq!(granted.admit(&batch, now), Err(refusal));
+        // Nothing of a transaction is admitted that has one of these.
+        let transaction = [insert(PAIRS, 8, 0x41, &[1, 1]), change];
+        assert_eq!(granted.admit(&transaction, now), Err(refusal));
     }
-    let twice = [put(PAIRS, 8, 0x41, &[1, 1]), withdraw(PAIRS, 8, 0x41)];
+    let twice = [insert(PAIRS, 8, 0x41, &[1, 1]), remove(PAIRS, 8, 0x41)];
     assert_eq!(granted.admit(&twice, now), Err(ChangeRefusal::Twice(table("pairs"))));
-    let five: Vec<_> = (0..5).map(|key| withdraw(PAIRS, 8, 0x40 + key)).collect();
+    let five: Vec<_> = (0..5).map(|key| remove(PAIRS, 8, 0x40 + key)).collect();
     let at_once = ChangeRefusal::TooManyAtOnce { table: table("pairs"), most: 4, found: 5 };
     assert_eq!(granted.admit(&five, now), Err(at_once));
-    let four: Vec<_> = (0..4).map(|key| put(PAIRS, 8, 0x40 + key, &[1, 1])).collect();
+    let four: Vec<_> = (0..4).map(|key| insert(PAIRS, 8, 0x40 + key, &[1, 1])).collect();
     assert_eq!(granted.admit(&four, now), Err(ChangeRefusal::TooMany { table: table("pairs"), most: 3 }));
     // All of that has cost nothing.
     let admitted = granted.admit(&five[..4], now).expect("as many as in a second");
@@ -112,9 +112,9 @@ fn each_refusal_says_which_right_is_missing() {
     assert_eq!(granted.admit(&five[..1], now), Err(too_fast(4, wait)));
     let now = now + wait;
     granted.admit(&five[..1], now).expect("it has waited");
-    granted.admit(&[put(WORLD, 8, 1 << 24, &[1]), withdraw(WORLD, 8, 2 << 24)], now).expect("long enough");
-    granted.admit(&[withdraw(HOLDS, 8, 1)], now).expect("its item is free again");
-    let route = granted.admit(&[put(ROUTES, 12, 0x0140, &[1])], now).expect("another table");
+    granted.admit(&[insert(WORLD, 8, 1 << 24, &[1]), remove(WORLD, 8, 2 << 24)], now).expect("long enough");
+    granted.admit(&[remove(HOLDS, 8, 1)], now).expect("its item is free again");
+    let route = granted.admit(&[insert(ROUTES, 12, 0x0140, &[1])], now).expect("another table");
     assert_eq!(route[0].entry.key, [Match::Exact(1), Match::Prefix { value: 0x40, length: 4 }]);
 }
 
@@ -122,7 +122,7 @@ fn each_refusal_says_which_right_is_missing() {
 fn nobody_gains_changes_by_a_program_that_begins() {
     let begin = Instant::now();
     let mut granted = Granted::new(program(), &rights(), begin);
-    let change = withdraw(PAIRS, 8, 0x40);
+    let change = remove(PAIRS, 8, 0x40);
     let wait = Duration::from_millis(250);
     let too_fast = ChangeRefusal::TooFast { table: "pairs".to_owned(), most: 4, wait };
     assert_eq!(granted.admit(std::slice::from_ref(&change), begin), Err(too_fast));
@@ -141,7 +141,7 @@ struct Model {
 impl Model {
     /// Whether a change alone is one that a right is for.
     fn is_granted(change: &EntryChange) -> bool {
-        let EntryChange { table, length, bits, deed } = change;
+        let EntryChange { table, length, bits, operation } = change;
         let (key, value) = match *table {
             // The first byte is 1, and the next two bits are 01.
             ROUTES => {
@@ -155,10 +155,10 @@ impl Model {
         let fits = |value: &[u128], widths: &[u32]| {
             value.len() == widths.len() && value.iter().zip(widths).all(|(value, bits)| value >> bits == 0)
         };
-        key && match deed {
-            EntryDeed::Withdraw => true,
-            EntryDeed::Put(put) if *table == ROUTES => fits(put, &value[..1]),
-            EntryDeed::Put(put) => fits(put, &value),
+        key && match operation {
+            EntryOperation::Remove => true,
+            EntryOperation::Insert(columns) if *table == ROUTES => fits(columns, &value[..1]),
+            EntryOperation::Insert(columns) => fits(columns, &value),
         }
     }
 
@@ -174,9 +174,9 @@ impl Model {
             let mut after = self.held.clone();
             let of_table = || changes.iter().filter(|change| change.table == table);
             for change in of_table() {
-                match change.deed {
-                    EntryDeed::Put(_) => after.insert(key(change), ()),
-                    EntryDeed::Withdraw => after.remove(&key(change)),
+                match change.operation {
+                    EntryOperation::Insert(_) => after.insert(key(change), ()),
+                    EntryOperation::Remove => after.remove(&key(change)),
                 };
             }
             let count =
@@ -198,9 +198,9 @@ impl Model {
         for change in changes {
             self.made.push((now, change.table));
             let key = (change.table, change.length, change.bits);
-            match change.deed {
-                EntryDeed::Put(_) => self.held.insert(key, ()),
-                EntryDeed::Withdraw => self.held.remove(&key),
+            match change.operation {
+                EntryOperation::Insert(_) => self.held.insert(key, ()),
+                EntryOperation::Remove => self.held.remove(&key),
             };
         }
     }
@@ -216,12 +216,12 @@ fn change() -> impl Strategy<Value = EntryChange> {
         (any::<u32>(), any::<u8>(), any::<u128>(), any::<u128>()),
     ];
     (near, prop::option::of(0..4_usize)).prop_map(|((table, length, bits, value), columns)| {
-        let deed = match columns {
-            None => EntryDeed::Withdraw,
-            Some(0) => EntryDeed::Put(vec![value; if table == ROUTES { 1 } else { 2 }]),
-            Some(columns) => EntryDeed::Put(vec![value; columns]),
+        let operation = match columns {
+            None => EntryOperation::Remove,
+            Some(0) => EntryOperation::Insert(vec![value; if table == ROUTES { 1 } else { 2 }]),
+            Some(columns) => EntryOperation::Insert(vec![value; columns]),
         };
-        EntryChange { table, length, bits, deed }
+        EntryChange { table, length, bits, operation }
     })
 }
 
@@ -232,17 +232,17 @@ proptest! {
     /// stays within its rights is not refused.
     #[test]
     fn whatever_control_asks_for_only_what_is_granted_is_admitted(
-        batches in prop::collection::vec((0..400_u64, prop::collection::vec(change(), 0..4)), 1..60),
+        transactions in prop::collection::vec((0..400_u64, prop::collection::vec(change(), 0..4)), 1..60),
     ) {
         let begin = Instant::now();
         let (mut granted, mut model, mut time) =
             (Granted::new(program(), &rights(), begin), Model::default(), 0);
-        for (wait, batch) in batches {
+        for (wait, transaction) in transactions {
             time += wait;
-            let admitted = granted.admit(&batch, begin + Duration::from_millis(time));
-            prop_assert_eq!(admitted.is_ok(), model.may(&batch, time), "{:?} at {}: {:?}", batch, time, admitted);
+            let admitted = granted.admit(&transaction, begin + Duration::from_millis(time));
+            prop_assert_eq!(admitted.is_ok(), model.may(&transaction, time), "{:?} at {}: {:?}", transaction, time, admitted);
             if let Ok(admitted) = admitted {
-                model.make(&batch, time);
+                model.make(&transaction, time);
                 granted.made(&admitted);
                 let names = ["routes", "pairs"];
                 for one in &admitted {

@@ -67,6 +67,18 @@ const B: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 2);
 /// How long is waited for something that has to happen.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// Chooses by a seed (xorshift, Marsaglia 2003).
+struct Choice(u64);
+
+impl Choice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) % bound
+    }
+}
+
 /// A program that is built beside this test.
 fn built(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_BIN_EXE_ravelin-launch")).with_file_name(name);

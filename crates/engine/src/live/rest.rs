@@ -50,8 +50,8 @@ impl Rounds for AtomicUsize {
     }
 }
 
-/// What goes between one worker and the others.
-pub(super) trait Traffic {
+/// How parcels go between one worker and the others.
+pub(super) trait ParcelExchange {
     /// Runs some of what has come; it may go on to another worker.
     fn take(&mut self) -> io::Result<()>;
     /// Sends what goes on; whether something waits for room.
@@ -61,14 +61,18 @@ pub(super) trait Traffic {
 }
 
 /// Runs what is between this worker and the others, until nothing is and nothing comes any more.
-pub(super) fn drain(rounds: &impl Rounds, workers: usize, traffic: &mut impl Traffic) -> io::Result<()> {
+pub(super) fn drain(
+    rounds: &impl Rounds,
+    workers: usize,
+    exchange: &mut impl ParcelExchange,
+) -> io::Result<()> {
     let mut own = 0;
     loop {
-        traffic.take()?;
-        let waits = traffic.send_all();
+        exchange.take()?;
+        let waits = exchange.send_all();
         // The count is read before the rings: what the others had sent before they counted has come.
         let all = rounds.counted() >= own * workers;
-        if waits || !all || own > 0 && !traffic.nothing_arrives() {
+        if waits || !all || own > 0 && !exchange.nothing_arrives() {
             rounds.pause();
         } else if own == 2 {
             return Ok(());
@@ -107,7 +111,7 @@ mod tests {
         ran: Vec<u32>,
     }
 
-    impl Traffic for Worker {
+    impl ParcelExchange for Worker {
         fn take(&mut self) -> io::Result<()> {
             let to = if self.on.is_some() { &mut self.waits } else { &mut self.ran };
             to.extend(self.from.take());

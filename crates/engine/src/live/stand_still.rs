@@ -6,7 +6,7 @@
 //!                                            all workers together                        goes on
 //! ```
 
-use super::rest::{Rest, Traffic, drain};
+use super::rest::{ParcelExchange, Rest, drain};
 use super::worker::LivePass;
 use crate::device_queue::{DeviceQueue, Supply};
 use packet::Batch;
@@ -15,12 +15,12 @@ use ports::live::Receiver;
 use std::io;
 
 /// A worker's ways to the others, and theirs to it.
-struct Between<'b, 'p, 'l> {
+struct WorkerExchange<'b, 'p, 'l> {
     pass: &'b mut LivePass<'p, 'l>,
     device_queue: Option<&'b mut DeviceQueue>,
 }
 
-impl Traffic for Between<'_, '_, '_> {
+impl ParcelExchange for WorkerExchange<'_, '_, '_> {
     fn take(&mut self) -> io::Result<()> {
         self.pass.take_over(true, self.device_queue.as_deref_mut()).map(|_| ())
     }
@@ -51,8 +51,8 @@ impl LivePass<'_, '_> {
                 self.received(memory, batch, device_queue.as_deref_mut())?;
             }
         }
-        let mut between = Between { pass: self, device_queue: device_queue.as_deref_mut() };
-        drain(&*rounds, workers, &mut between)?;
+        let mut exchange = WorkerExchange { pass: self, device_queue: device_queue.as_deref_mut() };
+        drain(&*rounds, workers, &mut exchange)?;
         self.in_order(device_queue.as_deref_mut(), |order, run| order.finish(run))?;
         if let Some(device_queue) = device_queue {
             device_queue.run(self, Supply::Ended)?;

@@ -25,9 +25,7 @@ impl From<ShownFigures> for GatewayView {
         let [send, flood, multicast, punt, drop] = figures.verdicts;
         let kind = if figures.machine_code { BackendKind::Native } else { BackendKind::Bytecode };
         let (received, forwarded) = (volume(figures.received), volume(figures.forwarded));
-        let per_second =
-            |amount: u64, of: f64| if seconds > 0.0 { amount as f64 / of / seconds } else { 0.0 };
-        let report = Report {
+        let mut report = Report {
             setting: Setting { program: figures.program, ..Setting::default() },
             back_end: kind.name(),
             received,
@@ -45,11 +43,9 @@ impl From<ShownFigures> for GatewayView {
             made: figures.made,
             outputs_lost: figures.outputs_lost,
             seconds,
-            mpps: per_second(received.packets, 1e6),
-            gbps: per_second(received.bytes, 1e9 / 8.0),
-            forwarded_gbps: per_second(forwarded.bytes, 1e9 / 8.0),
             ..Report::default()
         };
+        report.rate(received, forwarded);
         GatewayView {
             seconds,
             generation: figures.number,

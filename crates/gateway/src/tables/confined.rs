@@ -1,21 +1,21 @@
 //! Tables of a confined core for other programs: a client of the control socket is answered in the binary
 //! protocol by what the core tells, and the core judges each change that the client wants.
 
-use super::limits::{ANSWERS, CHANGE_WAITS, LISTED, LISTED_STEPS};
+use super::limits::{CHANGE_WAITS, LISTED, LISTED_STEPS};
 use super::listing::{Cursor, Listing};
 use super::output::{Output, Waits};
 use super::schema::Known;
-use super::{PART, read};
+use super::{PART, read, requests};
 use crate::limits::{PATIENCE, SILENCE};
 use client::answer::TableAnswer;
-use client::frame::{LONGEST_REQUEST, TableFrame};
+use client::frame::TableFrame;
 use client::message::TableRequest;
 use client::{KeyMatch, ListedEntry, RefusalCode, RefusalPlace, RequestRefusal, TableEntry};
 use exec::EntryPlace;
 use ir::{Entry, Match, Table};
 use messages::ChannelError;
 use messages::control::{
-    ControlQuestion, CoreAnswer, EntryChange, EntryDeed, ShownEntry, ShownMatch, ShownTable,
+    ControlQuestion, CoreAnswer, EntryChange, EntryOperation, EntryPage, ShownEntry, ShownMatch, ShownTable,
 };
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -29,7 +29,7 @@ pub(crate) type AskCore<'a> = dyn Fn(&ControlQuestion) -> Result<CoreAnswer, Cha
 pub(crate) fn known(core: &AskCore<'_>) -> Result<Known, RequestRefusal> {
     let mut tables: Vec<ShownTable> = Vec::new();
     let mut of = None;
-    loop {
+    while tables.len() <= usize::from(u16::MAX) {
         match asked_core(core, &ControlQuestion::Table(tables.len() as u32))? {
             // Another program has taken over meanwhile.
             CoreAnswer::Table { number, .. } if of.is_some_and(|of| of != number) => {
@@ -45,6 +45,8 @@ pub(crate) fn known(core: &AskCore<'_>) -> Result<Known, RequestRefusal> {
             other => return Err(unexpected(other)),
         }
     }
+    let why = "the core tells of more tables than there are numbers for";
+    Err(RequestRefusal::new(RefusalCode::Refused, RefusalPlace::NONE, why))
 }
 
 /// Answers a client until it disconnects, sends something that is not a frame, or says nothing for too long.
@@ -62,22 +64,16 @@ pub(crate) fn converse(
     loop {
         let mut begin = 0;
         loop {
-            match TableFrame::first(&held[begin..], LONGEST_REQUEST) {
-                Ok(Some((frame, taken))) => {
-                    session.take(frame, &mut answers);
-                    begin += taken;
+            match requests(&held, &mut begin, &mut answers, |frame, answers| session.take(frame, answers)) {
+                Ok(true) => break,
+                Ok(false) => {
+                    output.send(&answers, Waits::Limited)?;
+                    answers.clear();
                 }
-                Ok(None) => break,
-                Err(error) => {
-                    let fault =
-                        RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, error.to_string());
+                Err(fault) => {
                     TableAnswer::Error(fault).push(&mut answers, 0, &session.known.schema, None);
                     return output.send(&answers, Waits::Limited);
                 }
-            }
-            if answers.len() >= ANSWERS {
-                output.send(&answers, Waits::Limited)?;
-                answers.clear();
             }
         }
         held.drain(..begin);
@@ -142,13 +138,13 @@ impl Session<'_> {
             TableRequest::Insert { table, entry } => {
                 let entry = self.known.entry(table, entry, 0)?;
                 let value = entry.value.clone();
-                self.change(table, &entry, EntryDeed::Put(value))?;
+                self.change(table, &entry, EntryOperation::Insert(value))?;
                 Ok(TableAnswer::Done { count: 1 })
             }
             TableRequest::Remove { table, key, priority } => {
                 let key = self.known.key(table, key, priority, 0)?;
                 let entry = Entry { key, value: Vec::new(), priority };
-                Ok(TableAnswer::Done { count: self.change(table, &entry, EntryDeed::Withdraw)? })
+                Ok(TableAnswer::Done { count: self.change(table, &entry, EntryOperation::Remove)? })
             }
             _ => Err(RequestRefusal::new(
                 RefusalCode::Closed,
@@ -169,7 +165,7 @@ impl Session<'_> {
             let Cursor { worker, place } = cursor;
             let (own, place) = (worker > first, place.numbers());
             let question = ControlQuestion::Entries { number, table: asked.table.into(), worker, own, place };
-            let (entries, next) = entries(asked_core(self.core, &question)?)?;
+            let EntryPage { entries, next } = page(asked_core(self.core, &question)?)?;
             listed.extend(entries.into_iter().map(|entry| listed_entry(worker, entry)));
             cursor = match next {
                 Some(place) => Cursor { worker, place: EntryPlace::of_numbers(place) },
@@ -192,7 +188,7 @@ impl Session<'_> {
         for worker in 0..self.known.schema.workers {
             let (number, table) = (self.known.schema.generation, number.into());
             let question = ControlQuestion::Entry { number, table, worker, length, bits };
-            let (entries, _) = entries(asked_core(self.core, &question)?)?;
+            let EntryPage { entries, .. } = page(asked_core(self.core, &question)?)?;
             let new = entries.into_iter().map(|entry| listed_entry(worker, entry));
             let new: Vec<_> = new.filter(|new| !found.iter().any(|known| known.entry == new.entry)).collect();
             found.extend(new);
@@ -200,19 +196,19 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Has the core change an entry, and waits where that is too fast. Returns how many were withdrawn.
-    fn change(&self, number: u16, entry: &Entry, deed: EntryDeed) -> Result<u32, RequestRefusal> {
+    /// Has the core change an entry, and waits where that is too fast. Returns how many were removed.
+    fn change(&self, number: u16, entry: &Entry, operation: EntryOperation) -> Result<u32, RequestRefusal> {
         let (schema, table) = self.known.table(number)?;
         if let Some(why) = &schema.refuses.insert {
             return Err(RequestRefusal::new(RefusalCode::Closed, RefusalPlace::NONE, why));
         }
         let (bits, length) = joined(table, &entry.key);
-        let changes = vec![EntryChange { table: number.into(), length, bits, deed }];
+        let changes = vec![EntryChange { table: number.into(), length, bits, operation }];
         let question = ControlQuestion::Change { number: self.known.schema.generation, changes };
         let end = Instant::now() + CHANGE_WAITS;
         loop {
             match asked_core(self.core, &question)? {
-                CoreAnswer::Changed { withdrawn } => return Ok(withdrawn),
+                CoreAnswer::Changed { removed } => return Ok(removed),
                 CoreAnswer::TooFast { why, milliseconds } => {
                     let wait = Duration::from_millis(milliseconds.max(1));
                     if Instant::now() + wait > end {
@@ -242,13 +238,10 @@ fn unexpected(answer: CoreAnswer) -> RequestRefusal {
     RequestRefusal::new(RefusalCode::Refused, RefusalPlace::NONE, why)
 }
 
-/// Entries, and where the next ones begin.
-type Part = (Vec<ShownEntry>, Option<(u128, u8)>);
-
 /// Entries of an answer.
-fn entries(answer: CoreAnswer) -> Result<Part, RequestRefusal> {
+fn page(answer: CoreAnswer) -> Result<EntryPage, RequestRefusal> {
     match answer {
-        CoreAnswer::Entries { entries, next } => Ok((entries, next)),
+        CoreAnswer::Entries(page) => Ok(page),
         other => Err(unexpected(other)),
     }
 }

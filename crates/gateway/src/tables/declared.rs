@@ -3,7 +3,7 @@
 use super::schema::{Known, describe};
 use ir::source::Span;
 use ir::{Answer, Column, ColumnKind, Eviction, Program, Table, TableKind};
-use messages::control::{ColumnMeaning, ShownColumn, ShownKind, ShownTable};
+use messages::control::{ShownColumn, ShownColumnKind, ShownKind, ShownTable};
 use std::sync::Arc;
 
 impl Known {
@@ -35,7 +35,7 @@ fn declared(table: ShownTable) -> Table {
         name: table.name,
         kind: match table.kind {
             ShownKind::Exact => TableKind::Exact,
-            ShownKind::Prefixes => TableKind::Lpm,
+            ShownKind::Lpm => TableKind::Lpm,
             ShownKind::Rules { by_priority } => TableKind::Rules { by_priority },
             // What a search answers is of no account for its patterns.
             ShownKind::Patterns => TableKind::Patterns(Answer::First),
@@ -60,16 +60,16 @@ fn declared(table: ShownTable) -> Table {
     }
 }
 
-fn column(ShownColumn { name, width, meaning }: ShownColumn) -> Column {
-    let kind = match meaning {
-        ColumnMeaning::Uint => ColumnKind::Uint,
-        ColumnMeaning::Bool => ColumnKind::Bool,
-        ColumnMeaning::Ip4 => ColumnKind::Ip4,
-        ColumnMeaning::Ip6 => ColumnKind::Ip6,
-        ColumnMeaning::Mac => ColumnKind::Mac,
-        ColumnMeaning::Port => ColumnKind::Port,
-        ColumnMeaning::Time => ColumnKind::Time,
-        ColumnMeaning::Names(names) => ColumnKind::Names(names),
+fn column(ShownColumn { name, width, kind }: ShownColumn) -> Column {
+    let kind = match kind {
+        ShownColumnKind::Uint => ColumnKind::Uint,
+        ShownColumnKind::Bool => ColumnKind::Bool,
+        ShownColumnKind::Ip4 => ColumnKind::Ip4,
+        ShownColumnKind::Ip6 => ColumnKind::Ip6,
+        ShownColumnKind::Mac => ColumnKind::Mac,
+        ShownColumnKind::Port => ColumnKind::Port,
+        ShownColumnKind::Time => ColumnKind::Time,
+        ShownColumnKind::Names(names) => ColumnKind::Names(names),
     };
     Column { name, kind, width }
 }

@@ -98,22 +98,14 @@ pub(crate) fn converse(
     let (mut begin, mut answers, mut since) = (0, Vec::new(), Instant::now());
     loop {
         loop {
-            match TableFrame::first(&held[begin..], LONGEST_REQUEST) {
-                Ok(Some((frame, taken))) => {
-                    session.take(frame, &mut answers);
-                    begin += taken;
-                }
-                Ok(None) => break,
-                Err(error) => {
+            match requests(&held, &mut begin, &mut answers, |frame, answers| session.take(frame, answers)) {
+                Ok(true) => break,
+                Ok(false) => session.send(&mut answers, turn)?,
+                Err(fault) => {
                     session.make_changes(&mut answers);
-                    let fault =
-                        RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, error.to_string());
                     TableAnswer::Error(fault).push(&mut answers, 0, &session.known.schema, None);
                     return session.output.send(&answers, Waits::Limited);
                 }
-            }
-            if answers.len() >= ANSWERS {
-                session.send(&mut answers, turn)?;
             }
         }
         session.make_changes(&mut answers);
@@ -127,6 +119,32 @@ pub(crate) fn converse(
             return Ok(());
         }
     }
+}
+
+/// Has each request taken that has come whole, from `begin` on, until there are enough answers to send.
+/// Returns whether none is left.
+///
+/// # Errors
+/// What is no request: nothing behind it can be understood.
+fn requests(
+    held: &[u8],
+    begin: &mut usize,
+    answers: &mut Vec<u8>,
+    mut take: impl FnMut(TableFrame<'_>, &mut Vec<u8>),
+) -> Result<bool, RequestRefusal> {
+    while answers.len() < ANSWERS {
+        let malformed = |error: client::frame::FrameError| {
+            RequestRefusal::new(RefusalCode::Malformed, RefusalPlace::NONE, error.to_string())
+        };
+        match TableFrame::first(&held[*begin..], LONGEST_REQUEST).map_err(malformed)? {
+            Some((frame, taken)) => {
+                take(frame, answers);
+                *begin += taken;
+            }
+            None => return Ok(true),
+        }
+    }
+    Ok(false)
 }
 
 /// The conversation with one client.

@@ -17,12 +17,12 @@
 use super::gateways::{Between, Joined, ROUTER_PORT};
 use super::policies;
 use super::signing::{Filled, Signing};
+use super::{is_wanted, prepared};
 use crate::experiment::{Better, Figure, Other, Row};
 use crate::forwarding::load::{StreamEnds, StreamHost, TrafficDirection, tcp};
 use crate::forwarding::net::B;
-use crate::forwarding::{no_networks, processors, steady, whole_seconds};
+use crate::forwarding::{processors, steady, whole_seconds};
 use crate::hosted::{Daemon, START, children, until};
-use crate::needed::{IPERF3, require};
 use crate::plan::LabPlan;
 use crate::traffic::LabError;
 use rig::{Process, Stopped};
@@ -276,14 +276,11 @@ type Failed = BTreeMap<(Between, Disturbance), String>;
 
 /// Runs it.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
-    require(&[IPERF3])?;
-    rig::become_root().map_err(no_networks)?;
-    let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(no_networks)?;
-    let wanted = |between: &Between| {
-        plan.gateways.is_empty() || plan.gateways.iter().any(|name| between.name().contains(name.as_str()))
-    };
-    let tiers: Vec<Between> =
-        [Between::ContainedNative, Between::Contained].into_iter().filter(wanted).collect();
+    let directory = prepared()?;
+    let tiers: Vec<Between> = [Between::ContainedNative, Between::Contained]
+        .into_iter()
+        .filter(|between| is_wanted(plan, between))
+        .collect();
     let (mut pairs, mut failed) = (Pairs::new(), Failed::new());
     for round in 0..plan.runs {
         for &between in &tiers {

@@ -112,15 +112,23 @@ impl Shown {
     }
 }
 
-/// Runs it.
-pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+/// A folder for the gateways of an experiment, once this process may make networks.
+fn prepared() -> Result<tempfile::TempDir, LabError> {
     require(&[IPERF3])?;
     rig::become_root().map_err(no_networks)?;
-    let directory = tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(no_networks)?;
-    let wanted = |between: &Between| {
-        plan.gateways.is_empty() || plan.gateways.iter().any(|name| between.name().contains(name.as_str()))
-    };
-    let betweens: Vec<Between> = Between::ALL.into_iter().filter(wanted).collect();
+    tempfile::Builder::new().prefix("ravelin-lab-").tempdir().map_err(no_networks)
+}
+
+/// Whether the plan has what stands between the hosts.
+fn is_wanted(plan: &LabPlan, between: &Between) -> bool {
+    plan.gateways.is_empty() || plan.gateways.iter().any(|name| between.name().contains(name.as_str()))
+}
+
+/// Runs it.
+pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
+    let directory = prepared()?;
+    let betweens: Vec<Between> =
+        Between::ALL.into_iter().filter(|between| is_wanted(plan, between)).collect();
     let parts = parts(plan.quick);
     let mut shown = Shown::default();
     for round in 0..plan.runs {

@@ -1,10 +1,10 @@
 //! A gateway whose policy lets `control` change some entries of some tables, and nothing else.
 
 use super::signed::{ended, gateway_with, policy, signed, trust};
-use super::{PROGRAM, Trusted, built};
+use super::{Choice, PROGRAM, Trusted, built};
 use bundle::{KeyPrefix, SignedPolicy, TableRight};
 use messages::Channel;
-use messages::control::{ControlQuestion, CoreAnswer, EntryChange, EntryDeed};
+use messages::control::{ControlQuestion, CoreAnswer, EntryChange, EntryOperation};
 use messages::limits::LONGEST_MESSAGE;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use std::path::Path;
@@ -100,7 +100,7 @@ fn entries_change_as_the_policy_in_force_allows_and_not_otherwise() {
     assert!(picture["now"]["report"]["drops"]["closed"].as_u64() > Some(0), "{picture}");
     assert_eq!(picture["now"]["report"]["ports"][1]["port"], 2);
 
-    // Another core goes on with what was put, and with how much that is.
+    // Another core goes on with what was inserted, and with how much that is.
     let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
     kill_process(launch, Signal::USR2).expect("it runs");
     trusted.hears("core: another core runs, which took over after ");
@@ -146,22 +146,17 @@ fn a_control_that_is_taken_over_changes_what_it_has_a_right_to_and_no_faster() {
     };
     assert_eq!(table.name, "doors");
     // Anything, again and again: the door 9 stays shut.
-    let (begun, mut random, mut made, mut refused) = (Instant::now(), 88_172_645_463_325_252_u64, 0, 0);
-    let mut next = |below: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % below
-    };
+    let (begun, mut random, mut made, mut refused) = (Instant::now(), Choice(88_172_645_463_325_252), 0, 0);
+    let mut next = |below| random.below(below);
     for turn in 0..6_000 {
         let changes = (0..next(3) + u64::from(turn % 50 == 0) * 60).map(|_| EntryChange {
             table: next(3) as u32,
             length: if next(4) == 0 { next(256) as u8 } else { 16 },
             bits: u128::from(if next(4) == 0 { next(u64::MAX) } else { next(17) }),
-            deed: if next(4) == 0 {
-                EntryDeed::Withdraw
+            operation: if next(4) == 0 {
+                EntryOperation::Remove
             } else {
-                EntryDeed::Put(vec![u128::from(next(4)); 1 + usize::from(next(9) == 0)])
+                EntryOperation::Insert(vec![u128::from(next(4)); 1 + usize::from(next(9) == 0)])
             },
         });
         let changes: Vec<_> = changes.take(64).collect();
@@ -185,7 +180,7 @@ fn a_control_that_is_taken_over_changes_what_it_has_a_right_to_and_no_faster() {
     };
     assert!(table.right.expect("it has one").entries <= 2);
     // What is longer than any question is not read.
-    let change = EntryChange { table: 0, length: 16, bits: 12, deed: EntryDeed::Put(vec![2]) };
+    let change = EntryChange { table: 0, length: 16, bits: 12, operation: EntryOperation::Insert(vec![2]) };
     let longer = ControlQuestion::Change { number, changes: vec![change; 1 << 20] };
     assert!(asked(&mut core, &longer).is_none());
     trusted.hears("control: a message that is not understood");

@@ -3,7 +3,7 @@
 
 use super::over_network::Keys;
 use super::signed::{gateway_with, policy_of, signed, trust};
-use super::{A, B, LIMIT, PROGRAM, Trusted};
+use super::{A, B, Choice, LIMIT, PROGRAM, Trusted};
 use bundle::SignedPolicy;
 use rig::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
@@ -39,18 +39,6 @@ const ALL: [&str; 6] = [CORE, CORE, "ravelin-control", COMPILE, "ravelin-front",
 const STEP: Duration = Duration::from_millis(1);
 /// Milliseconds within which a process is killed after a policy was handed in, or another one killed.
 const SPAN: u64 = 250;
-
-/// Chooses by a seed (xorshift, Marsaglia 2003).
-struct Choice(u64);
-
-impl Choice {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) % bound
-    }
-}
 
 /// What is known of the datagrams of a gateway.
 #[derive(Default)]
