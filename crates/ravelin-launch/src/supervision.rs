@@ -10,11 +10,13 @@
 //!                              │         └───────────┘                                     │
 //!                              └──► front starts ◄─┐ it ends, as with each end of control  │
 //!                                        └─────────┘                                       │
-//!                   a core after the first one has what compile gave before, and compile does not start
 //!
 //! SIGHUP: compile starts again                       SIGTERM, SIGINT: everything ends
 //! SIGUSR2: another core starts, and takes over from the one that runs
 //! ```
+//!
+//! Where policies need no signature, a core that follows one which died gets what `compile` gave before, and
+//! `compile` does not start.
 //!
 //! A core that runs native code cannot make any once it is locked in. There, what `compile` gives goes to
 //! another core, which takes over likewise.
