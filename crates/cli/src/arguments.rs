@@ -138,6 +138,12 @@ pub(crate) enum Command {
         /// Whether fronts are handed over
         #[arg(long)]
         fronts: bool,
+        /// Whether a socket for metrics is handed over
+        #[arg(long)]
+        metrics: bool,
+        /// The gateway's addresses and routes
+        #[arg(long)]
+        routing: Option<String>,
     },
 }
 

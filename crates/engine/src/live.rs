@@ -8,6 +8,7 @@
 mod crew;
 mod crossing;
 mod generation;
+mod guarded_share;
 mod host_packets;
 mod host_share;
 pub mod look;
@@ -28,6 +29,7 @@ mod subscribe;
 #[cfg(feature = "observe")]
 mod tail_drop;
 mod two_phase;
+pub mod urgency;
 #[cfg(feature = "observe")]
 pub mod watch;
 mod worker;

@@ -54,7 +54,8 @@ impl ClientRole {
             | ControlQuestion::Table(_)
             | ControlQuestion::Entries { .. }
             | ControlQuestion::Entry { .. }
-            | ControlQuestion::Change { .. } => None,
+            | ControlQuestion::Change { .. }
+            | ControlQuestion::Exchange { .. } => None,
         }
     }
 

@@ -1,11 +1,17 @@
 //! The control plane beside a confined core: it answers at the control socket by what the core tells it, and
 //! has no way to the packets.
 
+mod confined_loop;
+mod covers;
 mod picture;
+mod routes;
 
 use crate::active::{ActiveView, SignedView};
 use crate::clients::{Attending, Clients};
 use crate::control::{self, Asked, ControlAnswer, Conversation, InstallWish};
+use crate::http;
+use crate::metrics::{self, Seen};
+use crate::routing::RoutingSettings;
 use crate::tables::{self, Known, confined};
 use front::ClientRole;
 use messages::control::{ControlQuestion, CoreAnswer};
@@ -14,37 +20,73 @@ use messages::limits::{
     AFTER_POLICY, AFTER_QUESTION, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, LONGEST_SUPPLY,
 };
 use messages::{Channel, ChannelError};
+use routes::ShownRouting;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io::{self, BufReader};
+use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Answers clients at a control socket, and calls `gone` on a thread of its own when the core is gone. The
-/// socket may be another process's, too, and goes on being listened at. With `fronts`, answers the fronts
-/// that are handed over by it, too.
+/// Addresses and routes of a gateway, and where to tell the operator of them.
+pub struct BesideRouting {
+    /// What its file says.
+    pub settings: RoutingSettings,
+    /// Tells it.
+    pub told: fn(&str),
+}
+
+/// What there is to do beside a core, besides answering at the control socket.
+#[derive(Default)]
+pub struct Besides {
+    /// Fronts that are handed over by this channel are answered, too.
+    pub fronts: Option<Channel>,
+    /// Whoever asks here for metrics, too.
+    pub metrics: Option<TcpListener>,
+    /// These addresses and routes are the gateway's.
+    pub routing: Option<BesideRouting>,
+}
+
+/// Answers clients at a control socket, does what there is to do besides, and calls `gone` on a thread of its
+/// own when the core is gone. The socket may be another process's, too, and goes on being listened at.
 ///
 /// # Errors
 /// No thread can be had.
 pub fn serve(
     listener: &UnixListener,
     core: Channel,
-    fronts: Option<Channel>,
+    besides: Besides,
     gone: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let clients = Arc::new(Clients::new(Arc::default()));
     watch_end(&core, gone)?;
     let (core, handing_in) = (Arc::new(Mutex::new(core)), Mutex::new(()));
+    let Besides { fronts, metrics, routing } = besides;
+    let routing = match routing {
+        Some(BesideRouting { settings, told }) => routes::start(&core, settings, told)?,
+        None => ShownRouting::default(),
+    };
     if let Some(fronts) = fronts {
         let core = core.clone();
         thread::Builder::new().name("fronts".to_owned()).spawn(move || answer_fronts(fronts, &core))?;
+    }
+    if let Some(listener) = metrics {
+        let core = core.clone();
+        thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+            let page = |method: &str, path: &str| metrics::page(method, path, &|| seen(&core));
+            http::serve(&listener, &AtomicBool::new(false), &page);
+        })?;
     }
     let answer: Arc<Attending> = Arc::new(move |visit, stream| {
         let turn = |silent| visit.turn(silent);
         // A client may disconnect at any time.
         let mut known = None;
-        let ended = control::converse(stream, &turn, &mut |asked, _| answer(&core, &asked, &mut known));
+        let ended = control::converse(stream, &turn, &mut |asked, _| match asked {
+            Asked::Routes | Asked::Neighbours => shown(&asked, &routing),
+            asked => answer(&core, &asked, &mut known),
+        });
         match (ended, known) {
             (Ok(Conversation::Install(wish, reader)), _) => {
                 // One at a time: a bundle may be long.
@@ -61,6 +103,18 @@ pub fn serve(
     });
     clients.attend(listener, &answer);
     Ok(())
+}
+
+/// Routes and neighbours.
+fn shown(asked: &Asked, routing: &ShownRouting) -> ControlAnswer {
+    match (routing.get(), asked) {
+        (Some(routing), Asked::Routes) => ControlAnswer::Routes(Box::new(routing.routes())),
+        (Some(routing), _) => ControlAnswer::Neighbours(Box::new(routing.neighbours())),
+        (None, _) => ControlAnswer::Error(
+            "there are none: the gateway's file has no addresses, or the policy in force no tables for them"
+                .to_owned(),
+        ),
+    }
 }
 
 /// Answers fronts, one process after the other, until none is handed over any more.
@@ -99,6 +153,24 @@ fn watch_end(core: &Channel, gone: impl FnOnce() + Send + 'static) -> io::Result
         gone();
     })?;
     Ok(())
+}
+
+/// What there is to measure.
+fn seen(core: &Mutex<Channel>) -> Result<Seen, String> {
+    let other = |answer| match answer {
+        CoreAnswer::Refused(why) => why,
+        _ => "the core answers something else".to_owned(),
+    };
+    let asked = |question| ask(core, question).map_err(|error| format!("the core: {error}"));
+    let gateway = match asked(&ControlQuestion::Figures)? {
+        CoreAnswer::Figures(figures) => Some((*figures).into()),
+        answer => return Err(other(answer)),
+    };
+    let policy = match asked(&ControlQuestion::Show)? {
+        CoreAnswer::Shown(shown) => Some(shown.into()),
+        answer => return Err(other(answer)),
+    };
+    Ok(Seen { gateway, policy, names: None })
 }
 
 /// Reads a bundle, into which nobody looks here, and hands it to the core.

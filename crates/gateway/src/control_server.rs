@@ -127,7 +127,7 @@ impl ControlServer {
             scope.spawn(move || {
                 let seen = || {
                     let names = self.names.as_ref().map(|names| names.figures());
-                    Ok(Seen { gateway: Some(self.view()?), names })
+                    Ok(Seen { gateway: Some(self.view()?), policy: None, names })
                 };
                 let page = |method: &str, path: &str| metrics::page(method, path, &seen);
                 http::serve(server, &self.ended, &page);

@@ -2,6 +2,7 @@
 //!
 //! The gateway stores nothing for this: it takes a snapshot of its counters for each request.
 
+use crate::active::ActiveView;
 use crate::control::{GatewayView, PortView};
 use crate::http::Page;
 use crate::leases::LeasesView;
@@ -32,6 +33,8 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) struct Seen {
     /// The gateway, unless there are no ports.
     pub(crate) gateway: Option<GatewayView>,
+    /// The policy of a confined core.
+    pub(crate) policy: Option<ActiveView>,
     /// The name server, if there is one.
     pub(crate) names: Option<NamesView>,
 }
@@ -75,6 +78,9 @@ impl Collector for Seen {
             leases(view, &mut out)?;
             tables(&view.report.tables, &mut out)?;
         }
+        if let Some(active) = &self.policy {
+            policy(active, &mut out)?;
+        }
         self.names.as_ref().map_or(Ok(()), |view| names(view, &mut out))
     }
 }
@@ -115,6 +121,23 @@ fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
         silent,
     )?;
     out.gauges("names_connections", "Connections of TCP to the name server", None, one(view.connections))
+}
+
+/// Metrics of the policy of a confined core, and of what guards before containers refused.
+fn policy(active: &ActiveView, out: &mut Families<'_>) -> fmt::Result {
+    let refused = active.refused.iter().flat_map(|(port, reasons)| {
+        let row = |(reason, count): (&String, &u64)| {
+            (vec![("interface", port.clone()), ("reason", reason.clone())], *count)
+        };
+        reasons.iter().map(row)
+    });
+    let help = "Frames from a container that its guard refused, by reason";
+    out.counters("guard_refused", help, None, refused.collect())?;
+    let Some(signed) = &active.policy else { return Ok(()) };
+    let version = vec![(vec![("hash", signed.hash.clone())], signed.version)];
+    out.gauges("policy_version", "The version of the signed policy that runs", None, version)?;
+    let confirmed = "Whether the policy needs no confirmation any more";
+    out.gauges("policy_confirmed", confirmed, None, one(u64::from(signed.confirmed)))
 }
 
 /// Metrics of the running program and its workers.
@@ -335,6 +358,7 @@ impl Families<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::active::SignedView;
     use crate::leases::GatewayLeaseView;
     use engine::{Report, Volume};
     use std::collections::BTreeSet;
@@ -436,9 +460,35 @@ mod tests {
             },
             ports: vec![port],
         };
-        let values = parsed(&written(Seen { gateway: Some(view), names: None }).expect("is written"));
+        let policy = ActiveView {
+            hash: "00".to_owned(),
+            program: "p".to_owned(),
+            generation: 2,
+            confined_by: Vec::new(),
+            received: 0,
+            forwarded: 0,
+            dropped: BTreeMap::new(),
+            punted: BTreeMap::new(),
+            policy: Some(SignedView {
+                version: 9,
+                hash: "ab".to_owned(),
+                signed_by: BTreeMap::new(),
+                confirmed: false,
+                seconds_left: Some(3),
+                before: None,
+            }),
+            refused: BTreeMap::from([(
+                "services".to_owned(),
+                BTreeMap::from([("arp_sender".to_owned(), 8)]),
+            )]),
+        };
+        let seen = Seen { gateway: Some(view), policy: Some(policy), names: None };
+        let values = parsed(&written(seen).expect("is written"));
         for (name, value) in [
             ("ravelin_received_total", 7.0),
+            ("ravelin_guard_refused_total{interface=\"services\",reason=\"arp_sender\"}", 8.0),
+            ("ravelin_policy_version{hash=\"ab\"}", 9.0),
+            ("ravelin_policy_confirmed", 0.0),
             ("ravelin_received_wire_bytes_total", 700.0),
             ("ravelin_drops_total{reason=\"no_route\",at=\"r.rav:3 r.rav:9\"}", 3.0),
             ("ravelin_punts_lost_total{reason=\"unresolved\",at=\"\"}", 4.0),

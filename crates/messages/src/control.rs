@@ -2,7 +2,7 @@
 
 use crate::bounded::at_most;
 use crate::figures::ShownFigures;
-use crate::limits::{MOST_CHANGES, MOST_ENTRY_COLUMNS};
+use crate::limits::{LONGEST_LINK_FRAME, MOST_CHANGES, MOST_ENTRY_COLUMNS, MOST_FRAMES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -62,6 +62,25 @@ pub enum ControlQuestion {
         #[serde(deserialize_with = "at_most::<_, _, MOST_CHANGES>")]
         changes: Vec<EntryChange>,
     },
+    /// Send these frames, by which neighbours find each other, and tell of packets that were punted.
+    Exchange {
+        /// The frames; one that may not be sent is left out.
+        #[serde(deserialize_with = "at_most::<_, _, MOST_FRAMES>")]
+        frames: Vec<LinkFrame>,
+        /// How many milliseconds the answer waits for a packet, at most
+        /// [`LONGEST_EXCHANGE`](crate::limits::LONGEST_EXCHANGE).
+        patience: u16,
+    },
+}
+
+/// A frame of `control`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkFrame {
+    /// The number of the port by which it leaves.
+    pub port: u16,
+    /// The whole frame.
+    #[serde(deserialize_with = "at_most::<_, _, LONGEST_LINK_FRAME>")]
+    pub bytes: Vec<u8>,
 }
 
 /// A change of one entry of a table of exact keys or of prefixes.
@@ -123,8 +142,29 @@ pub enum CoreAnswer {
         /// After how many milliseconds it could be, if nothing else is changed until then.
         milliseconds: u64,
     },
+    /// To [`ControlQuestion::Exchange`].
+    Exchanged {
+        /// The number of the program that runs, as in [`Shown::number`].
+        number: u64,
+        /// How many frames were left out.
+        left_out: u32,
+        /// Packets that were punted, in the order in which they came. Those that are longer than
+        /// [`LONGEST_PUNTED`](crate::limits::LONGEST_PUNTED) are not told.
+        punted: Vec<PuntedPacket>,
+    },
     /// The question cannot be answered, for a reason for people. Nothing of it is done.
     Refused(String),
+}
+
+/// A packet that the program punted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PuntedPacket {
+    /// The name of the reason.
+    pub reason: String,
+    /// The number of the port that it came in by.
+    pub port: u16,
+    /// The whole frame.
+    pub bytes: Vec<u8>,
 }
 
 /// A few entries of a table.

@@ -16,9 +16,12 @@ pub struct FrontBegin {
 /// What `launch` says to `control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ControlSupply {
-    /// With one descriptor: the channel for what follows. It is the first message of all, and comes by the
-    /// channel to the core, before the core has the other end.
+    /// With one descriptor: the channel for what follows. It comes first of all, where there is a front, and
+    /// by the channel to the core, before the core has the other end.
     Fronts,
+    /// With one descriptor: the socket at which metrics are asked for. It comes next, by the same channel,
+    /// where there are to be any.
+    Metrics,
     /// With one descriptor: the channel of a front that was started.
     Front,
 }

@@ -74,6 +74,22 @@ pub const LONGEST_STATE_MESSAGE: usize = STATE_AT_ONCE * 1088 + 64;
 /// How many entries `control` changes with one question at most.
 pub const MOST_CHANGES: usize = 64;
 
+/// How many frames `control` sends with one question at most.
+pub const MOST_FRAMES: usize = 64;
+
+/// The longest frame of `control`, in bytes: a packet of 1500 bytes behind its Ethernet header.
+pub const LONGEST_LINK_FRAME: usize = 1514;
+
+/// How many frames `control` sends in a second, over any time and with one second's more.
+pub const LINK_FRAMES_PER_SECOND: u32 = 1000;
+
+/// How many milliseconds the core waits at most for a packet that it could tell `control` of: others ask
+/// behind that.
+pub const LONGEST_EXCHANGE: u16 = 20;
+
+/// The longest punted packet that `control` is told of, in bytes.
+pub const LONGEST_PUNTED: usize = 2048;
+
 /// The most columns of a key or a value of a table.
 pub const MOST_ENTRY_COLUMNS: usize = 512;
 

@@ -3,6 +3,7 @@
 use crate::changing::ChangeError;
 use crate::declared::declared;
 use crate::error::say;
+use crate::exchange::Exchange;
 use crate::figures::{SeenPort, figures};
 use crate::granted::ChangeRefusal;
 use crate::guarded::Refused;
@@ -26,6 +27,7 @@ pub(crate) struct Answering<'a> {
     /// What was refused of each VNIC, with the name of the port.
     refused: &'a [(String, Arc<Refused>)],
     ports: &'a [SeenPort],
+    exchange: Exchange,
     /// What `launch` has kept.
     has_kept: &'a Receiver<(u64, Option<String>)>,
     /// The end of the last change of policies that was asked for.
@@ -39,9 +41,10 @@ impl<'a> Answering<'a> {
         layers: &'a [String],
         refused: &'a [(String, Arc<Refused>)],
         ports: &'a [SeenPort],
+        exchange: Exchange,
         has_kept: &'a Receiver<(u64, Option<String>)>,
     ) -> Answering<'a> {
-        Answering { policies, layers, refused, ports, has_kept, policy_taken: None }
+        Answering { policies, layers, refused, ports, exchange, has_kept, policy_taken: None }
     }
 
     /// Answers until the other end is gone, says something that is not understood, or does not read.
@@ -93,6 +96,10 @@ impl<'a> Answering<'a> {
             }
             ControlQuestion::Change { number, changes } => {
                 return changes_made(self.policies.activation().change(number, &changes));
+            }
+            ControlQuestion::Exchange { frames, patience } => {
+                let number = self.policies.activation().hold().active.number;
+                return self.exchange.exchange(number, frames, patience);
             }
             ControlQuestion::Install { bundle, confirm_within } => {
                 self.policies.install(bundle, confirm_within)

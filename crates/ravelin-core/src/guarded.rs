@@ -8,9 +8,7 @@
 //! allows. Otherwise somebody further on would write into a frame that was judged, at a place that the
 //! container named.
 
-use crate::error::CoreError;
 use guard::{Guard, OwnAddresses, SourceRefusal};
-use messages::limits::MOST_ADDRESSES;
 use packet::Batch;
 use ports::live::clock::Now;
 use ports::live::{Attached, Lane, ReceiveLosses, Receiver};
@@ -37,20 +35,14 @@ impl Refused {
 }
 
 /// Puts a guard before each lane of a port.
-///
-/// # Errors
-/// The router has more addresses than a guard looks for.
-pub(crate) fn guarded(port: Attached, own: OwnAddresses) -> Result<(Attached, Arc<Refused>), CoreError> {
-    if own.ipv4.len() > MOST_ADDRESSES || own.ipv6.len() > MOST_ADDRESSES {
-        return Err(CoreError::Order("a router has more addresses than it may have"));
-    }
+pub(crate) fn guarded(port: Attached, own: OwnAddresses) -> (Attached, Arc<Refused>) {
     let guard = Guard::new(own);
     let refused = Arc::new(Refused::default());
     let each = |lane: Lane| {
         let receive = Guarded { inner: lane.receive, guard: guard.clone(), refused: refused.clone() };
         Lane { receive: Box::new(receive), send: lane.send }
     };
-    Ok((Attached { lanes: port.lanes.into_iter().map(each).collect(), ..port }, refused))
+    (Attached { lanes: port.lanes.into_iter().map(each).collect(), ..port }, refused)
 }
 
 /// A half that receives behind a guard. It leaves out `leave_checksums_open` and `leave_segments_whole`: what
@@ -97,6 +89,10 @@ impl Receiver for Guarded {
 
     fn has_more(&self) -> bool {
         self.inner.has_more()
+    }
+
+    fn is_guarded(&self) -> bool {
+        true
     }
 
     fn place(&mut self) -> u32 {

@@ -24,6 +24,7 @@ mod carried;
 mod changing;
 mod declared;
 mod error;
+mod exchange;
 mod figures;
 pub mod granted;
 mod guarded;

@@ -8,6 +8,7 @@ use crate::activation::{self, Activation, Loading};
 use crate::answers::Answering;
 use crate::boot;
 use crate::error::{CoreError, say};
+use crate::exchange::Exchange;
 use crate::figures::SeenPort;
 use crate::handing_over::hand_over;
 use crate::in_force::InForce;
@@ -71,7 +72,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
             return Ok(());
         }
     }
-    let Supply { ports, renewals, refused } = supply::ports(&mut launch, &begin)?;
+    let Supply { ports, renewals, refused, control } = supply::ports(&mut launch, &begin)?;
     let mut lanes: Vec<Vec<Lane>> = (0..workers).map(|_| Vec::new()).collect();
     let mut seen = Vec::new();
     for port in ports {
@@ -93,6 +94,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let (controlled, controls) = mpsc::channel();
     let (succeeded, successors) = mpsc::channel();
     let (has_kept, heard_kept) = mpsc::channel();
+    let exchange = Exchange::new(remote.clone(), control);
     let (takes, answers, hands_over) = (policies.clone(), policies.clone(), policies.clone());
     let began = Arc::new(Barrier::new(5));
     let [compile_began, control_began, launch_began, other_began] = std::array::from_fn(|_| began.clone());
@@ -102,7 +104,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     })?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         control_began.wait();
-        let mut answering = Answering::new(&answers, &layers, &refused, &seen, &heard_kept);
+        let mut answering = Answering::new(&answers, &layers, &refused, &seen, exchange, &heard_kept);
         controls.iter().for_each(|channel| answering.serve(Channel::of(channel)));
     })?;
     thread::Builder::new().name("successor".to_owned()).spawn(move || {

@@ -2,8 +2,9 @@
 
 use crate::error::CoreError;
 use crate::guarded::{Refused, guarded};
+use guard::OwnAddresses;
 use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
-use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_PORTS, MOST_WORKERS};
+use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_ADDRESSES, MOST_PORTS, MOST_WORKERS};
 use messages::{Channel, ChannelError};
 use ports::live::handed_over::{PortRenewal, adopt};
 use ports::live::{Attached, HandedOver, Offloads, PortKind};
@@ -17,6 +18,8 @@ pub(crate) struct Supply {
     pub(crate) renewals: Vec<PortRenewal>,
     /// What was refused at the ports of containers.
     pub(crate) refused: Vec<(String, Arc<Refused>)>,
+    /// Who `control` is at each port.
+    pub(crate) control: Vec<Option<OwnAddresses>>,
 }
 
 /// Receives the first message.
@@ -62,7 +65,8 @@ pub(crate) fn beside(launch: &mut Channel) -> Result<(Channel, Option<Channel>),
 /// # Errors
 /// Messages come in another order, or ports cannot be adopted.
 pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreError> {
-    let (mut ports, mut renewals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ports, mut renewals, mut refused, mut control) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     loop {
         let (port, descriptors) = match next(launch)? {
             (LaunchMessage::Port(port), descriptors) => (port, descriptors),
@@ -73,15 +77,16 @@ pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreE
             return Err(CoreError::Order("there are more ports than a core may have"));
         }
         let (name, router) = (port.interface.clone(), port.router.clone());
+        control.push(checked(port.control.clone())?);
         let number = ports.len() as u16 + 1;
         let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
             .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
         if attached.lanes.len() != usize::from(begin.workers) {
             return Err(CoreError::Order("a port has not as many lanes as there are workers"));
         }
-        let attached = match router {
+        let attached = match checked(router)? {
             Some(router) => {
-                let (attached, counts) = guarded(attached, router)?;
+                let (attached, counts) = guarded(attached, router);
                 refused.push((name, counts));
                 attached
             }
@@ -93,7 +98,17 @@ pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreE
     if ports.len() != usize::from(begin.ports) {
         return Err(CoreError::Order("there are not as many ports as were announced"));
     }
-    Ok(Supply { ports, renewals, refused })
+    Ok(Supply { ports, renewals, refused, control })
+}
+
+/// The addresses of a router, if a guard looks for as many.
+fn checked(own: Option<OwnAddresses>) -> Result<Option<OwnAddresses>, CoreError> {
+    match own {
+        Some(own) if own.ipv4.len() > MOST_ADDRESSES || own.ipv6.len() > MOST_ADDRESSES => {
+            Err(CoreError::Order("a router has more addresses than it may have"))
+        }
+        own => Ok(own),
+    }
 }
 
 fn next(launch: &mut Channel) -> Result<(LaunchMessage, Vec<OwnedFd>), CoreError> {

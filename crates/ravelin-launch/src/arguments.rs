@@ -5,7 +5,9 @@
 //! --core PATH --ravelin PATH --file PATH --control PATH --workers N
 //! --containers FOLDER [--native]
 //! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
+//!     [--own-address ADDRESS]...                                                                       of the gateway there
 //!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest]       of a VNIC
+//! [--metrics ADDRESS:PORT] [--routing TEXT]
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
 //! --front PATH --listen ADDRESS:PORT --front-key FILE --client TEXT for each client                    likewise
@@ -16,6 +18,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use messages::launch::TrustTerms;
 use messages::limits::MOST_WORKERS;
 use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
+use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -36,6 +39,10 @@ pub(crate) struct Settings {
     pub(crate) workers: u16,
     /// The ports in order.
     pub(crate) ports: Vec<WantedPort>,
+    /// The gateway's addresses by port.
+    pub(crate) addresses: Vec<Vec<IpAddr>>,
+    /// What `control` is told of addresses and routes, as a text into which nobody looks here.
+    pub(crate) routing: Option<OsString>,
     /// Whether the core makes machine code before it locks itself in: each program needs another core then.
     pub(crate) native: bool,
     /// The layers of confinement that may be missing.
@@ -44,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) trust: Option<Trusting>,
     /// Where it can be asked over a network, and by whom.
     pub(crate) front: Option<Fronting>,
+    /// Where metrics can be asked for.
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// The process that listens on a network, and what it is told.
@@ -79,6 +88,7 @@ impl Settings {
         let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         let (mut front, mut listen, mut front_key, mut clients) = (None, None, None, Vec::new());
+        let (mut metrics, mut routing, mut addresses) = (None, None, Vec::<Vec<IpAddr>>::new());
         while let Some(argument) = parser.next()? {
             let port = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut WantedPort)| {
                 ports.last_mut().map(change).ok_or("it must stand behind a `--port`")
@@ -102,12 +112,21 @@ impl Settings {
                 Arg::Long("front") => front = Some(parser.value()?.into()),
                 Arg::Long("listen") => listen = Some(parser.value()?.parse()?),
                 Arg::Long("front-key") => front_key = Some(parser.value()?.into()),
+                Arg::Long("metrics") => metrics = Some(parser.value()?.parse()?),
                 Arg::Long("client") => clients.push(parser.value()?.string()?),
                 Arg::Long("key") => keys.push(parser.value()?.parse_with(|text| {
                     let (name, digits) = text.rsplit_once('=').ok_or("it must be `NAME=DIGITS`")?;
                     Ok::<_, &str>((name.to_owned(), digits.to_owned()))
                 })?),
-                Arg::Long("port") => ports.push(WantedPort::plain(&parser.value()?.string()?)),
+                Arg::Long("port") => {
+                    ports.push(WantedPort::plain(&parser.value()?.string()?));
+                    addresses.push(Vec::new());
+                }
+                Arg::Long("own-address") => {
+                    let own = parser.value()?.parse()?;
+                    addresses.last_mut().ok_or("it must stand behind a `--port`")?.push(own);
+                }
+                Arg::Long("routing") => routing = Some(parser.value()?),
                 Arg::Long("kind") => {
                     let kind = parser.value()?.parse_with(|text| match text {
                         "af_packet" => Ok(PortKind::AfPacket),
@@ -177,6 +196,9 @@ impl Settings {
             without,
             trust,
             front,
+            metrics,
+            addresses,
+            routing,
         })
     }
 }

@@ -12,7 +12,8 @@ use guard::OwnAddresses;
 use messages::Channel;
 use messages::front::{ControlSupply, FrontBegin};
 use messages::launch::{Begin, CoreReport, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
-use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE, READY_WITHIN};
+use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_LINK_FRAME, READY_WITHIN};
+use ports::live::handed_over::ethernet_address;
 use ports::live::{HandedOver, Offloads, PortKind, VnicWishes, WantedPort, secret_file};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
@@ -31,6 +32,9 @@ use std::time::Duration;
 /// The numbers of the descriptors that processes get.
 const STANDARD_INPUT: RawFd = 0;
 const STANDARD_OUTPUT: RawFd = 1;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
 
 /// How long the next thing that is to be kept waits.
 const BETWEEN_KEEPING: Duration = Duration::from_secs(1);
@@ -197,9 +201,9 @@ impl Core {
 
     /// Gives it its ports: it runs from then on.
     fn hand_ports_over(&mut self, settings: &Settings) -> Result<(), LaunchError> {
-        for (lane, wanted) in self.lanes.iter().zip(&settings.ports) {
+        for ((lane, wanted), own) in self.lanes.iter().zip(&settings.ports).zip(&settings.addresses) {
             let Some((described, descriptors)) = lane else { continue };
-            let message = LaunchMessage::Port(supplied(described, wanted.vnic.as_ref()));
+            let message = LaunchMessage::Port(supplied(described, wanted.vnic.as_ref(), own)?);
             self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         }
         self.channel.send(&LaunchMessage::Start, &[])?;
@@ -286,7 +290,13 @@ impl Core {
         &mut self.handed_in
     }
 
-    /// Starts a process that answers at the control socket by what the core tells it.
+    /// Ends the process that answers at the control socket, if there is one.
+    pub(crate) fn end_control(&mut self) {
+        (self.control, self.fronts) = (None, None);
+    }
+
+    /// Starts a process that answers at the control socket, and where metrics are asked for, by what the core
+    /// tells it.
     ///
     /// # Errors
     /// It cannot be started, or the core is gone.
@@ -294,6 +304,7 @@ impl Core {
         &mut self,
         settings: &Settings,
         listener: &UnixListener,
+        metrics: Option<TcpListener>,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (mut ours, theirs) = Channel::pair()?;
@@ -303,13 +314,20 @@ impl Core {
         let mut arguments: Vec<&OsStr> = vec!["control-for-core".as_ref()];
         arguments.extend(do_without(settings));
         let program = &settings.ravelin;
-        (self.control, self.fronts) = (None, None);
+        self.end_control();
         if settings.front.is_some() {
             let (tells, told) = Channel::pair()?;
             tells.send_within(ANSWERED_WITHIN)?;
             ours.send(&ControlSupply::Fronts, &[told.as_fd()])?;
             arguments.push("--fronts".as_ref());
             self.fronts = Some(tells);
+        }
+        if let Some(routing) = &settings.routing {
+            arguments.extend(["--routing".as_ref(), routing.as_os_str()]);
+        }
+        if let Some(metrics) = metrics {
+            ours.send(&ControlSupply::Metrics, &[metrics.as_fd()])?;
+            arguments.push("--metrics".as_ref());
         }
         self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?;
         let start = Start { role: Role::Control, program, arguments: &arguments, descriptors };
@@ -358,7 +376,8 @@ impl Core {
     /// They cannot be opened, or the core is gone.
     pub(crate) fn renew(&mut self, number: u16, port: &Port<'_>, workers: u16) -> Result<(), LaunchError> {
         let (described, descriptors) = port.lanes(workers)?;
-        let message = LaunchMessage::Renewed { number, port: supplied(&described, port.vnic()) };
+        // Who `control` is there stays as it was.
+        let message = LaunchMessage::Renewed { number, port: supplied(&described, port.vnic(), &[])? };
         self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         if let Some(lane) = self.lanes.get_mut(usize::from(number).wrapping_sub(1)) {
             *lane = Some((described, descriptors));
@@ -442,14 +461,21 @@ fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
     settings.without.iter().flat_map(|layer| [OsStr::new("--without"), OsStr::new(layer.name())])
 }
 
-/// The port as a message describes it.
-fn supplied(port: &HandedOver, vnic: Option<&VnicWishes>) -> SuppliedPort {
-    SuppliedPort {
+/// The port as a message describes it, at which the gateway has these addresses.
+fn supplied(
+    port: &HandedOver,
+    vnic: Option<&VnicWishes>,
+    own: &[IpAddr],
+) -> Result<SuppliedPort, LaunchError> {
+    let own = Some(own).filter(|own| !own.is_empty());
+    let control = own.map(|own| Ok::<_, io::Error>(speaks(ethernet_address(&port.interface)?, own)));
+    Ok(SuppliedPort {
         way: match port.kind {
             PortKind::Tap => PortWay::Tap,
             _ => PortWay::AfPacket { frame: port.frame },
         },
         router: vnic.map(router),
+        control: control.transpose()?,
         unfinished: match port.offloads {
             Offloads::Cut => Unfinished::Cut,
             Offloads::Whole => Unfinished::Whole,
@@ -458,6 +484,20 @@ fn supplied(port: &HandedOver, vnic: Option<&VnicWishes>) -> SuppliedPort {
         interface: port.interface.clone(),
         promiscuous: port.promiscuous,
         mode: port.mode.clone(),
+    })
+}
+
+/// Who `control` is at a port with this Ethernet address and these addresses.
+fn speaks(ethernet: [u8; 6], own: &[IpAddr]) -> OwnAddresses {
+    let four = |address: &IpAddr| if let IpAddr::V4(address) = address { Some(*address) } else { None };
+    let six = |address: &IpAddr| if let IpAddr::V6(address) = address { Some(*address) } else { None };
+    OwnAddresses {
+        ethernet,
+        ipv4: own.iter().filter_map(four).collect(),
+        ipv6: own.iter().filter_map(six).collect(),
+        mtu: (LONGEST_LINK_FRAME - ETHERNET) as u16,
+        advertises: false,
+        dhcp_client: false,
     }
 }
 

@@ -24,6 +24,8 @@ mod reported;
 #[cfg(target_os = "linux")]
 mod said;
 #[cfg(target_os = "linux")]
+mod sockets;
+#[cfg(target_os = "linux")]
 mod supervision;
 
 use std::process::ExitCode;

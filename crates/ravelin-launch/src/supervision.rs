@@ -24,25 +24,26 @@
 //! What ends is started again at once, and later if it ends soon after its start again and again. Nothing
 //! waits for that: signals, ports and the other processes go on.
 
-use crate::arguments::{Fronting, Settings};
+use crate::arguments::Settings;
 use crate::children::{Core, HasKept, Successor};
 use crate::compiled::{Compiled, LastProgram};
 use crate::kept::{FolderError, Store};
 use crate::reported::{Reported, What};
 use crate::said::say;
+use crate::sockets;
 use confinement::{ProcessEnd, Role, SeparateError};
 use container::{ContainerError, Holder};
 use messages::limits::{READY_WITHIN, TAKEN_OVER_WITHIN};
-use messages::listening::{Listening, listen};
+use messages::listening::Listening;
 use ports::live::handed_over::OpenedPort;
-use ports::live::secret_file::{self, SecretFileError};
+use ports::live::secret_file::SecretFileError;
 use ports::live::{AttachError, HandedOver, VnicWishes, WantedPort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -94,6 +95,14 @@ pub(crate) enum LaunchError {
         "cannot be asked at {at}: {source}; `listen` in `[front]` of the file has to be an address of this machine with a free port"
     )]
     Listen {
+        /// Where.
+        at: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// it cannot listen for metrics
+    #[error("metrics cannot be asked for at {at}: {source}; `metrics` in the file names another address")]
+    Metrics {
         /// Where.
         at: SocketAddr,
         /// What the system said.
@@ -246,6 +255,8 @@ struct Supervisor<'a> {
     front_restart: Restart,
     /// The socket at which the first front listens.
     front_listens: Option<TcpListener>,
+    /// The socket at which the first `control` is asked for metrics.
+    metrics_listens: Option<TcpListener>,
 }
 
 /// A core that is to take over from the one that runs.
@@ -276,8 +287,9 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         Ok::<_, LaunchError>(Arc::new(Store::open(&trust.keep_in).map_err(failed)?))
     });
     let store = store.transpose()?;
-    let listening = Some(listen_at(&settings.control)?);
-    let front_listens = settings.front.as_ref().map(front_listens_at).transpose()?;
+    let listening = Some(sockets::of_control(&settings.control)?);
+    let front_listens = settings.front.as_ref().map(sockets::of_front).transpose()?;
+    let metrics_listens = settings.metrics.map(sockets::of_metrics).transpose()?;
     let (events, heard) = mpsc::sync_channel(MOST_EVENTS);
     heed_signals(&events)?;
     let mut supervisor = Supervisor {
@@ -299,6 +311,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         control_restart: Restart::new(),
         front_restart: Restart::new(),
         front_listens,
+        metrics_listens,
     };
     supervisor.start_core()?;
     loop {
@@ -322,20 +335,6 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         supervisor.restart();
         supervisor.look();
     }
-}
-
-/// The control socket, made anew.
-fn listen_at(path: &Path) -> Result<Listening, LaunchError> {
-    listen(path).map_err(|source| LaunchError::Control { path: path.to_owned(), source })
-}
-
-/// A socket at which a front listens, which is there only if it has a key.
-fn front_listens_at(front: &Fronting) -> Result<TcpListener, LaunchError> {
-    secret_file::read(&front.key)?;
-    let failed = |source| LaunchError::Listen { at: front.listen, source };
-    let listener = TcpListener::bind(front.listen).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
 }
 
 impl Supervisor<'_> {
@@ -407,7 +406,7 @@ impl Supervisor<'_> {
     /// Starts the front with a socket that none before it had.
     fn start_front(&mut self) -> Result<(), LaunchError> {
         let (Some(core), Some(front)) = (&mut self.core, &self.settings.front) else { return Ok(()) };
-        let listener = self.front_listens.take().map_or_else(|| front_listens_at(front), Ok)?;
+        let listener = self.front_listens.take().map_or_else(|| sockets::of_front(front), Ok)?;
         core.front(self.settings, front, listener, &self.events)
     }
 
@@ -452,7 +451,7 @@ impl Supervisor<'_> {
         self.front_restart.at = now.filter(|_| self.settings.front.is_some());
     }
 
-    /// Starts `control` with a socket that none before it had: whoever has one can shut it for all.
+    /// Starts `control` with sockets that none before it had.
     fn start_control(&mut self) -> Result<(), LaunchError> {
         let Some(core) = &mut self.core else { return Ok(()) };
         if self.listened {
@@ -460,10 +459,16 @@ impl Supervisor<'_> {
         }
         let listening = match self.listening.take() {
             Some(listening) => listening,
-            None => listen_at(&self.settings.control)?,
+            None => sockets::of_control(&self.settings.control)?,
         };
         self.listened = true;
-        core.control(self.settings, &self.listening.insert(listening).listener, &self.events)
+        core.end_control();
+        let metrics = match (self.metrics_listens.take(), self.settings.metrics) {
+            (None, Some(at)) => Some(sockets::of_metrics(at)?),
+            (first, _) => first,
+        };
+        let listener = &self.listening.insert(listening).listener;
+        core.control(self.settings, listener, metrics, &self.events)
     }
 
     /// Says what became of what the core wanted kept.

@@ -8,10 +8,14 @@
 mod changed;
 #[path = "live_trusted/killed.rs"]
 mod killed;
+#[path = "live_trusted/metrics.rs"]
+mod metrics;
 #[path = "live_trusted/over_network.rs"]
 mod over_network;
 #[path = "live_trusted/restarted.rs"]
 mod restarted;
+#[path = "live_trusted/routed.rs"]
+mod routed;
 #[path = "live_trusted/signed.rs"]
 mod signed;
 #[path = "live_trusted/upgraded.rs"]

@@ -45,7 +45,9 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
         Command::CompileForCore { file, without } => trusted::compile_for_core(file, without),
-        Command::ControlForCore { without, fronts } => trusted::control_for_core(without, *fronts),
+        Command::ControlForCore { without, fronts, metrics, routing } => {
+            trusted::control_for_core(without, *fronts, *metrics, routing.as_deref())
+        }
         Command::Front(what) => front::run(what, line.json),
         Command::Contain(arguments) => contain::run(arguments),
         Command::EnterContainer(arguments) => contain::enter(arguments),

@@ -7,7 +7,9 @@ use crate::commands::policy::review::tested;
 use crate::commands::serve::{filled_program, read};
 use crate::failure::Failure;
 use confinement::{Layer, Missing, Role};
-use gateway::{Config, beside_core};
+use gateway::Config;
+use gateway::beside_core::{self, BesideRouting, Besides};
+use gateway::routing::{PortSettings, RoutingSettings};
 use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
@@ -16,8 +18,9 @@ use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
 use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
-use std::io;
-use std::os::fd::AsFd;
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{self, Path, PathBuf};
@@ -75,7 +78,19 @@ pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer
             launch.arg("--client").arg(client.to_string());
         }
     }
-    config.ports.iter().for_each(|port| add_port(&mut launch, port));
+    if let Some(metrics) = config.metrics {
+        launch.arg("--metrics").arg(metrics.to_string());
+    }
+    if config.routing.is_active() {
+        let routing = serde_json::to_string(&config.routing).map_err(|error| finding(error.to_string()))?;
+        launch.arg("--routing").arg(routing);
+    }
+    for (port, of_port) in config.ports.iter().zip(&config.routing.ports) {
+        add_port(&mut launch, port);
+        for own in &of_port.addresses {
+            launch.arg("--own-address").arg(own.address.to_string());
+        }
+    }
     // It comes back only where it could not begin.
     Err(finding(format!("ravelin-launch cannot be started: {}", launch.exec())))
 }
@@ -92,8 +107,6 @@ pub(super) fn told_without(config: &Config) -> String {
 /// What the file asks for that a confined core cannot do.
 fn lacking(config: &Config) -> Option<String> {
     let asked = [
-        (config.routing.is_active(), "addresses and routes"),
-        (config.metrics.is_some(), "`metrics`"),
         (config.snapshot.is_some(), "`snapshot`"),
         (config.names.is_some() || config.register.is_some(), "names"),
         (!config.workers.cores.is_empty(), "`cores`"),
@@ -104,7 +117,34 @@ fn lacking(config: &Config) -> Option<String> {
     };
     let asked = asked.iter().find(|(is_asked, _)| *is_asked);
     let asked = asked.map(|(_, what)| format!("{what} cannot be had with `--trusted` yet"));
-    config.ports.iter().find_map(port).or(asked)
+    config.ports.iter().find_map(port).or(asked).or_else(|| routing_lacks(config))
+}
+
+/// What of its addresses and routes a confined core cannot do.
+fn routing_lacks(config: &Config) -> Option<String> {
+    let RoutingSettings { ports, .. } = &config.routing;
+    if !config.routing.is_active() {
+        return None;
+    }
+    if config.trust.is_none() {
+        return Some(
+            "addresses and routes can be had with `--trusted` only beside `[trust]`, whose policies give the rights for them"
+                .to_owned(),
+        );
+    }
+    let lacks = |(settings, port): (&PortSettings, &WantedPort)| {
+        if settings.host_interface.is_some() {
+            return Some(format!("port {} cannot have `host = true` with `--trusted` yet", port.name()));
+        }
+        let is_other = port.kind != PortKind::AfPacket && !settings.addresses.is_empty();
+        is_other.then(|| {
+            format!(
+                "port {} cannot have addresses with `--trusted` yet: it is not of kind \"af_packet\"",
+                port.name()
+            )
+        })
+    };
+    ports.iter().zip(&config.ports).find_map(lacks)
 }
 
 /// Whether a confined core can do what the file asks for.
@@ -228,30 +268,47 @@ pub(super) fn compile_for_core(file: &Path, without: &[Layer]) -> Result<(), Fai
 
 /// Answers at the control socket that standard output is, by what the core at the other end of standard input
 /// tells; confined, but for the layers in `without`. With `fronts`, those that are handed over are answered,
-/// too.
-pub(super) fn control_for_core(without: &[Layer], fronts: bool) -> Result<(), Failure> {
+/// too, and with `metrics`, whoever asks for metrics; `routing` has the gateway's addresses and routes.
+pub(super) fn control_for_core(
+    without: &[Layer],
+    fronts: bool,
+    metrics: bool,
+    routing: Option<&str>,
+) -> Result<(), Failure> {
+    let settings = routing.map(serde_json::from_str::<RoutingSettings>).transpose();
+    let settings = settings.map_err(|error| Failure::Finding(format!("addresses and routes: {error}")))?;
+    let routing = settings.map(|settings| BesideRouting { settings, told });
     let failed = |error: io::Error| Failure::Finding(format!("the control socket: {error}"));
     let missing = |missing: Missing| Failure::Finding(missing.to_string());
     let entered = confinement::enter(Role::Control, without).map_err(missing)?;
     let mut core = standard_input().map_err(failed)?;
-    let fronts = if fronts { Some(channel_of_fronts(&mut core)?) } else { None };
+    let mut handed_over = |what| supplied(&mut core, what);
+    let fronts = fronts.then(|| handed_over(ControlSupply::Fronts)).transpose()?.map(Channel::of);
+    let metrics = metrics.then(|| handed_over(ControlSupply::Metrics)).transpose()?.map(TcpListener::from);
     let listener = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     entered.lock().map_err(missing)?;
     // `launch` starts another process, with a channel to the core of then.
     let gone = || process::exit(0);
-    beside_core::serve(&UnixListener::from(listener), core, fronts, gone).map_err(failed)
+    let besides = Besides { fronts, metrics, routing };
+    beside_core::serve(&UnixListener::from(listener), core, besides, gone).map_err(failed)
 }
 
-/// The channel by which `launch` hands fronts over: it comes by that to the core, before the core has the
-/// other end.
-fn channel_of_fronts(core: &mut Channel) -> Result<Channel, Failure> {
+/// Tells the operator something; `launch` says whose words they are.
+fn told(words: &str) {
+    // Where nobody reads it, nothing is to be done.
+    let _ = writeln!(io::stderr(), "{words}");
+}
+
+/// What `launch` hands over: it comes by the channel to the core, before the core has the other end.
+fn supplied(core: &mut Channel, what: ControlSupply) -> Result<OwnedFd, Failure> {
     let failed = |why: String| Failure::Finding(format!("what `launch` hands over: {why}"));
-    let supplied = core.receive(LONGEST_SUPPLY).map_err(|error| failed(error.to_string()))?;
+    let supplied =
+        core.receive::<ControlSupply>(LONGEST_SUPPLY).map_err(|error| failed(error.to_string()))?;
     match supplied {
-        Some((ControlSupply::Fronts, mut channels)) => channels.pop().map(Channel::of),
+        Some((supply, mut descriptors)) if supply == what => descriptors.pop(),
         _ => None,
     }
-    .ok_or_else(|| failed("there is no channel".to_owned()))
+    .ok_or_else(|| failed(format!("{what:?} is missing")))
 }
 
 /// The channel that standard input is.

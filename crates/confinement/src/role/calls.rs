@@ -250,12 +250,14 @@ const CONTROL: &[AllowedCall] = &[
     AllowedCall {
         name: "setsockopt",
         number: libc::SYS_setsockopt,
-        only: "`SO_RCVTIMEO`, `SO_SNDTIMEO`, `SO_RCVBUF`, `TCP_NODELAY`, and those of netlink",
+        only: "`SO_RCVTIMEO`, `SO_SNDTIMEO`, `SO_RCVBUF`, `SO_RCVBUFFORCE`, `TCP_NODELAY`, and those of netlink",
         why: "waits for users no longer than a limit, and loses no message of Linux",
         arguments: &[
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVTIMEO)],
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_SNDTIMEO)],
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVBUF)],
+            // Which it has no right for: it is told so, and asks for less.
+            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVBUFFORCE)],
             &[is(1, libc::IPPROTO_TCP), is(2, libc::TCP_NODELAY)],
             &[is(1, libc::SOL_NETLINK)],
         ],

@@ -1,6 +1,7 @@
 //! Workers over lanes of memory: the same packets on one worker and on several, and programs that replace
 //! each other meanwhile.
 
+mod guarded;
 mod held;
 mod host_share;
 mod looks;

@@ -2,12 +2,13 @@
 //! and answers control between two rounds.
 //!
 //! A batch is what has arrived, one packet or 256: the loop never waits for more packets, unless a device
-//! queue collects them. A port that always has packets gets one batch a round, as every other port does. The
-//! loop sleeps only when no port has packets. It wakes when a port has some, when control rings its bell, or
-//! when something is due: at a port, in the program (its time passes without packets, too), or in a
-//! measurement.
+//! queue collects them. A port that always has packets gets one batch a round, as every other port does; a
+//! guarded port gets a share of the time of the others. The loop sleeps only when no port has packets. It
+//! wakes when a port has some, when control rings its bell, or when something is due: at a port, in the
+//! program (its time passes without packets, too), or in a measurement.
 
 use super::crossing::{Crossing, Parcel};
+use super::guarded_share::GuardedShare;
 use super::host_packets::{self, HostPackets};
 use super::host_share::HostShare;
 use super::look::Looks;
@@ -150,6 +151,7 @@ impl LiveWorker {
             outputs,
             punts,
             host_share,
+            guarded_share: GuardedShare::of(receivers),
             watches,
             subscribers,
             stopwatch,
@@ -265,6 +267,7 @@ pub(super) struct LivePass<'a, 'b> {
     outputs: &'a mut Outputs,
     punts: &'a mut Option<PuntQueue>,
     host_share: &'a mut HostShare,
+    guarded_share: GuardedShare,
     watches: &'a mut Watches,
     subscribers: &'a mut Subscribers,
     stopwatch: &'a mut Stopwatch,
@@ -304,16 +307,26 @@ impl LivePass<'_, '_> {
                 *first = index;
                 break;
             }
-            let memory = receivers[index].receive(batch, self.clock.now());
-            if batch.is_empty() {
+            if !self.guarded_share.admits(index) {
                 continue;
             }
-            any = true;
-            // Before those leave that go to other workers.
-            let is_full = batch.is_full();
-            self.received(memory, batch, device_queue.as_deref_mut())?;
-            self.host_share.over(is_full || receivers[index].has_more());
+            let now = self.clock.now();
+            let memory = receivers[index].receive(batch, now);
+            if !batch.is_empty() {
+                any = true;
+                // Before those leave that go to other workers.
+                let is_full = batch.is_full();
+                self.received(memory, batch, device_queue.as_deref_mut())?;
+                self.host_share.over(is_full || receivers[index].has_more());
+            } else if !receivers[index].is_guarded() {
+                continue;
+            }
+            // Of a guarded port also what it takes to refuse all that came.
+            if self.guarded_share.is_needed() {
+                self.guarded_share.took(index, self.clock.program().saturating_sub(now.program));
+            }
         }
+        self.guarded_share.turn();
         Ok(any)
     }
 

@@ -81,7 +81,9 @@ pub fn serve(config: &AloneConfig, started: impl FnOnce(Stopper)) -> Result<(), 
             Closing { clients: &clients, listener: &listening.listener, metrics: metrics.as_ref() };
         if let Some(metrics) = &metrics {
             let page = |method: &str, path: &str| {
-                metrics::page(method, path, &|| Ok(Seen { gateway: None, names: Some(names.figures()) }))
+                metrics::page(method, path, &|| {
+                    Ok(Seen { gateway: None, policy: None, names: Some(names.figures()) })
+                })
             };
             let (ended, page) = (&ended, page);
             scope.spawn(move || http::serve(metrics, ended, &page));

@@ -1,8 +1,9 @@
 //! Effects of the control plane on the packet loop: frames to send, and changes of the program's tables.
 
 use super::neighbours::Mac;
+use super::port::Link;
 use super::prefix::{IpPrefix, number};
-use super::router::{Link, Packet};
+use super::router::Packet;
 use engine::live::Injected;
 use ir::{Entry, Match};
 use packet::PortNumber;

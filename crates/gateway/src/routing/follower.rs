@@ -9,8 +9,10 @@
 use super::effects::Effects;
 use super::kernel::{KernelTable, Ports};
 use super::neighbours::{Mac, Neighbour};
+use super::port::is_link_local;
+use super::port::{Link, PortSettings};
 use super::prefix::{InterfaceAddress, IpPrefix};
-use super::router::{Link, PortSettings, Router, RoutingSettings, is_link_local};
+use super::router::{Router, RoutingSettings};
 use super::rtnetlink::{Condition, RouteNews, Ties, Told, Wanted};
 use crate::limits::HOST_ADDRESSES;
 use packet::PortNumber;

@@ -11,8 +11,9 @@
 //! of a bounded number of frames and bytes; whatever else it sends waits in the queue of its interface, and
 //! is lost there when that is full. So it takes no more than a share of the worker's time and of a link.
 
+use super::port::Link;
 use super::prefix::InterfaceAddress;
-use super::router::{Link, Packet, Router, RoutingSettings};
+use super::router::{Packet, Router, RoutingSettings};
 use super::rtnetlink;
 use crate::limits::{HOST_TURN_BYTES, HOST_TURN_FRAMES};
 use crate::remarks::Remarks;
@@ -62,6 +63,11 @@ pub(crate) struct NewHosts {
 }
 
 impl NewHosts {
+    /// None, of a gateway with so many ports, none of which is opened anew.
+    pub(crate) fn none(ports: usize) -> NewHosts {
+        NewHosts { anew: vec![false; ports], hosts: BTreeMap::new() }
+    }
+
     /// Makes those that the file wants, each with the addresses of its port.
     ///
     /// # Errors

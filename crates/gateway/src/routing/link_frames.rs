@@ -13,25 +13,7 @@
 
 use super::frame::{self, Ipv6};
 use super::neighbours::Mac;
-use engine::live::Urgent;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// Whether a packet that was punted for this reason may keep a neighbour known, or find one: ARP, and
-/// solicitations and advertisements.
-pub(crate) fn urgency(reason: &str, frame: &[u8]) -> Option<Urgent> {
-    let discovery = || match (frame.get(12..14)?, frame.get(20)?, frame.get(54)?) {
-        (&[0x86, 0xdd], &frame::ICMPV6, 135) => Some(Urgent::Question),
-        (&[0x86, 0xdd], &frame::ICMPV6, 136) => Some(Urgent::Answer),
-        _ => None,
-    };
-    match reason {
-        // A reply is an answer, and everything else as good as a question.
-        "neighbours" if frame.get(20..22) == Some(&[0, 2]) => Some(Urgent::Answer),
-        "neighbours" => Some(Urgent::Question),
-        "ours" | "link_only" => discovery(),
-        _ => None,
-    }
-}
 
 /// To everybody on the link.
 pub(crate) const EVERYBODY: Mac = [0xff; 6];

@@ -28,6 +28,7 @@ mod numbers;
 mod own;
 mod packets;
 mod paths;
+mod port;
 mod prefix;
 mod reassembly;
 mod refused;
@@ -41,35 +42,40 @@ mod turns;
 mod view;
 
 pub use account::{AccountView, FateView};
+pub(crate) use effects::{Change, Filled};
 pub(crate) use frame::{ETHERNET, Ipv4};
 pub(crate) use hosts::{HostError, NewHosts};
 pub use hosts::{HostView, Hosts};
 pub use kernel_addresses::shared;
 pub use neighbours::{Mac, Neighbour, NeighbourState};
+pub(crate) use numbers::HeldNextHop;
 pub(crate) use paths::MEMBERS;
+pub use port::PortSettings;
 pub use prefix::{InterfaceAddress, IpPrefix, PrefixError};
 pub use rib::Source;
-pub use router::{PortSettings, RoutingSettings, StaticRoute};
+pub(crate) use router::Packet;
+pub use router::{RoutingSettings, StaticRoute};
+pub(crate) use turns::{NumberedChanges, PacketLoop};
 pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView};
 
 use crate::limits::HOST_ADDRESSES;
 use crate::remarks::Remarks;
-use effects::{Effects, Filled};
-use engine::live::{Punted, PuntedPackets, Remote};
+use effects::Effects;
+use engine::live::{Punted, PuntedPackets, Remote, urgency};
 use exec::Backend;
 use filled_tables::FilledTables;
 use follower::Follower;
-use ir::Program;
+use ir::{Entry, Program};
 use packet::PortNumber;
 use ports::live::{LinkChanges, Netlink, WantedPort};
-use router::{Packet, Router};
+use router::Router;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use turns::{Cause, EffectQueue, PacketLoop};
+use turns::{Cause, EffectQueue};
 
 /// After so many packets control applies their effects. Packets that come together are read together.
 const PACKETS: usize = PuntedPackets::MOST;
@@ -189,12 +195,26 @@ impl Routing {
         hosts: Hosts,
         remarks: Remarks,
     ) -> Result<Routing, RoutingError> {
+        Routing::going_on(program, settings, hosts, remarks, &[])
+    }
+
+    /// The same, of a program that runs and whose tables hold these next hops.
+    ///
+    /// # Errors
+    /// As for [`Routing::new`].
+    pub(crate) fn going_on(
+        program: &Program,
+        settings: &RoutingSettings,
+        hosts: Hosts,
+        remarks: Remarks,
+        held: &[HeldNextHop],
+    ) -> Result<Routing, RoutingError> {
         let begun = Instant::now();
         let active = settings.is_active();
         let filled_tables = filled_tables(program, settings)?;
         let mut state = Controlled {
             active,
-            router: Router::new(settings, filled_tables.hops, filled_tables.groups),
+            router: Router::going_on(settings, filled_tables.hops, filled_tables.groups, held),
             queue: EffectQueue::default(),
             follower: Follower::new(settings, hosts.names()),
             netlink: None,
@@ -247,7 +267,7 @@ impl Routing {
     /// Nobody waits for them.
     pub(crate) fn start(self: &Arc<Routing>, remote: &Remote, ended: &Arc<AtomicBool>) {
         let (routing, for_packets, over) = (self.clone(), remote.clone(), ended.clone());
-        let queue = |remote: &Remote| remote.punts(link_frames::urgency);
+        let queue = |remote: &Remote| remote.punts(urgency::of_neighbours);
         // Asked for before the loop runs, so that the first punted packet finds the queue.
         let punts = self.lock().active.then(|| queue(remote));
         thread::spawn(move || {
@@ -267,6 +287,39 @@ impl Routing {
             let (routing, for_kernel, over) = (self.clone(), remote.clone(), ended.clone());
             thread::spawn(move || routing.serve_kernel(netlink, &for_kernel, &over));
         }
+    }
+
+    /// Follows the kernel from a thread of its own, for as long as this process runs.
+    pub(crate) fn follow_kernel<L>(self: &Arc<Routing>, packet_loop: &Arc<L>)
+    where
+        L: PacketLoop + Send + Sync + 'static,
+    {
+        let Some(netlink) = self.lock().netlink.take() else { return };
+        let (routing, packet_loop) = (self.clone(), packet_loop.clone());
+        thread::spawn(move || routing.serve_kernel(netlink, &*packet_loop, &AtomicBool::new(false)));
+    }
+
+    /// Has the queue bring tables of a program that runs to what is known, by the `difference` from what they
+    /// hold.
+    ///
+    /// # Errors
+    /// What they hold is not known.
+    pub(crate) fn fill_running(
+        &self,
+        difference: impl FnOnce(&[(Filled, u32, Vec<Entry>)]) -> Result<Vec<Change>, String>,
+    ) -> Result<(), String> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // What the kernel tells meanwhile comes behind it.
+        let mut state = self.lock();
+        state.queue.forget_changes();
+        let wanted = state.filled_tables.tables.iter().map(|(&filled, &number)| {
+            let mut entries = state.router.entries(filled);
+            entries.retain(|entry| !state.router.refused.has_key(filled, &entry.key));
+            (filled, number, entries)
+        });
+        let changes = difference(&wanted.collect::<Vec<_>>())?;
+        state.push(Effects { changes, ..Effects::default() }, Cause::Kernel);
+        Ok(())
     }
 
     /// Makes the host interfaces of the ports that a new file opens anew.
@@ -347,7 +400,7 @@ impl Routing {
     /// Waits for some packets, does what they ask for, lets time pass, and makes a turn of the queue unless
     /// somebody else does. Without room for what packets bring, none are taken: they wait where they are
     /// counted when they are lost. Says whether there may be more.
-    fn serve_some<P: Iterator<Item = (Arc<str>, Packet)>>(
+    pub(crate) fn serve_some<P: Iterator<Item = (Arc<str>, Packet)>>(
         &self,
         some: impl Fn(Duration) -> Option<P>,
         packet_loop: &impl PacketLoop,
@@ -382,7 +435,7 @@ impl Routing {
         state.push(effects, Cause::Packets);
     }
 
-    fn serve_kernel(&self, mut netlink: Netlink, remote: &Remote, ended: &AtomicBool) {
+    fn serve_kernel(&self, mut netlink: Netlink, packet_loop: &impl PacketLoop, ended: &AtomicBool) {
         let mut lost = false;
         while !ended.load(Ordering::Relaxed) {
             // What was told before something was lost would count as a part of the answer, so that is read to
@@ -390,7 +443,7 @@ impl Routing {
             let wanted = if lost { None } else { self.lock().follower.question() };
             if wanted.is_some_and(|wanted| netlink.ask(&rtnetlink::question(wanted)).is_err()) {
                 // As an answer that broke off: everything is asked for again.
-                self.told(vec![rtnetlink::Told::Done { broken: true }], remote);
+                self.told(vec![rtnetlink::Told::Done { broken: true }], packet_loop);
                 thread::sleep(PAUSE);
                 continue;
             }
@@ -423,7 +476,7 @@ impl Routing {
                 });
             }
             if !told.is_empty() {
-                self.told(told, remote);
+                self.told(told, packet_loop);
             }
             lost = lost && !all;
             self.remark();

@@ -100,7 +100,7 @@ enum Order {
 }
 
 /// An address on a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Neighbour {
     /// The port that the link is at.
     pub(crate) port: PortNumber,

@@ -2,8 +2,19 @@
 //! and free again after the last.
 
 use super::effects::LAST;
-use super::neighbours::Neighbour;
-use std::collections::HashMap;
+use super::neighbours::{Mac, Neighbour};
+use std::collections::{HashMap, HashSet};
+
+/// A next hop that a table of the program holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeldNextHop {
+    /// Its number.
+    pub(crate) number: u16,
+    /// Who it is.
+    pub(crate) neighbour: Neighbour,
+    /// Its Ethernet address.
+    pub(crate) mac: Mac,
+}
 
 /// Which neighbour has which number.
 #[derive(Clone, Debug)]
@@ -12,13 +23,25 @@ pub(crate) struct Numbers {
     free: Vec<u16>,
     next: u16,
     most: u16,
+    /// Numbers that neighbours had before, until they are given out to them again.
+    before: HashMap<Neighbour, u16>,
 }
 
 impl Numbers {
     /// At most so many, numbered from 1.
     pub(crate) fn new(most: usize) -> Numbers {
         let most = most.min(usize::from(LAST)) as u16;
-        Numbers { given: HashMap::new(), free: Vec::new(), next: 1, most }
+        Numbers { given: HashMap::new(), free: Vec::new(), next: 1, most, before: HashMap::new() }
+    }
+
+    /// Neighbours had these numbers before, each of them another one: they get them again, and nobody else
+    /// does. To be said before any is given out.
+    pub(crate) fn had(&mut self, before: impl Iterator<Item = (Neighbour, u16)>) {
+        self.before = before.filter(|(_, number)| (1..=self.most).contains(number)).collect();
+        let had: HashSet<u16> = self.before.values().copied().collect();
+        let last = had.iter().max().copied().unwrap_or(0);
+        self.free = (1..last).rev().filter(|number| !had.contains(number)).collect();
+        self.next = last + 1;
     }
 
     /// The neighbour's number, which has one more use from now on. `None` where there is none left.
@@ -27,7 +50,7 @@ impl Numbers {
             *uses += 1;
             return Some(*number);
         }
-        let number = match self.free.pop() {
+        let number = match self.before.remove(&neighbour).or_else(|| self.free.pop()) {
             Some(number) => number,
             None if self.next <= self.most => {
                 self.next += 1;
@@ -71,6 +94,16 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_had_a_number_gets_it_again_and_others_get_what_is_left() {
+        let mut numbers = Numbers::new(4);
+        let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(|port| Neighbour { port, address: [10, 0, 0, 1].into() });
+        numbers.had([(a, 3), (b, 1), (e, 5), (e, 0)].into_iter());
+        assert_eq!(numbers.take(c), Some(2));
+        assert_eq!((numbers.take(a), numbers.take(b), numbers.take(a)), (Some(3), Some(1), Some(3)));
+        assert_eq!((numbers.take(d), numbers.take(e)), (Some(4), None));
+    }
 
     #[test]
     fn a_number_is_free_again_when_its_last_use_ends() {

@@ -5,9 +5,10 @@
 
 use super::effects::{self, Effects, Filled};
 use super::neighbours::{Action, Neighbour, NeighbourState};
+use super::port::{Port, is_link_local};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::rib::{Source, Way};
-use super::router::{Packet, Port, Router, is_link_local, is_on_link};
+use super::router::{Packet, Router, is_on_link};
 use ir::Entry;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -1,12 +1,13 @@
 //! Prefixes of IPv4 and IPv6 addresses, and addresses with the prefix length of their network.
 
 use ir::Match;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// All addresses whose first bits are these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct IpPrefix {
     /// The first of them.
     address: IpAddr,
@@ -129,7 +130,7 @@ impl FromStr for IpPrefix {
 }
 
 /// An address of an interface, and how many of its bits are those of the network there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct InterfaceAddress {
     /// The address.
     pub address: IpAddr,

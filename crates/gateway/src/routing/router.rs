@@ -15,39 +15,23 @@ use super::account::{Account, Fate};
 use super::effects::{self, BROADCAST, Effects, Filled, ITSELF, NextHop, Refused, UNRESOLVED, link_number};
 use super::icmp::ErrorRate;
 use super::known::KnownNeighbours;
-use super::link_frames::{link_local, question};
-use super::neighbours::{Action, Limits, Mac, Neighbour, NeighbourState, Neighbours};
-use super::numbers::Numbers;
+use super::link_frames::question;
+use super::neighbours::{Action, Heard, Limits, Mac, Neighbour, NeighbourState, Neighbours};
+use super::numbers::{HeldNextHop, Numbers};
 use super::paths::{Paths, Several};
-use super::prefix::{InterfaceAddress, IpPrefix};
+use super::port::{Link, Port, PortSettings, beside};
+use super::prefix::IpPrefix;
 use super::reassembly::Reassembly;
 use super::rib::{Rib, Source, Way};
 use engine::live::Injected;
 use ir::Entry;
 use packet::{PortNumber, VirtioHeader};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What the file says of a port.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortSettings {
-    /// The interface, or the name of a port of a VLAN.
-    pub interface: String,
-    /// The interface that a port of a VLAN is on.
-    pub tagged_on: Option<String>,
-    /// The gateway's addresses there.
-    pub addresses: Vec<InterfaceAddress>,
-    /// The largest packet that leaves there, if not the interface's.
-    pub mtu: Option<u16>,
-    /// The interface's Ethernet address is that of the machine behind it, as a TAP device's is, and not the
-    /// gateway's.
-    pub shared: bool,
-    /// The name of the interface by which the machine itself is to be a host there.
-    pub host_interface: Option<String>,
-}
-
 /// A route of the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StaticRoute {
     /// Whom it is for.
     pub to: IpPrefix,
@@ -56,7 +40,7 @@ pub struct StaticRoute {
 }
 
 /// What the file says of addresses and routes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoutingSettings {
     /// Port 1 and the following.
     pub ports: Vec<PortSettings>,
@@ -74,19 +58,6 @@ impl RoutingSettings {
     }
 }
 
-/// What the system says of an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    /// Its number in the kernel.
-    pub(crate) index: u32,
-    /// Its Ethernet address.
-    pub(crate) mac: Mac,
-    /// The largest packet that it takes.
-    pub(crate) mtu: u32,
-    /// It is switched on and has a carrier.
-    pub(crate) up: bool,
-}
-
 /// A packet in the hands of control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
@@ -94,17 +65,6 @@ pub(crate) struct Packet {
     pub(crate) port: PortNumber,
     pub(crate) bytes: Vec<u8>,
     pub(crate) virtio: VirtioHeader,
-}
-
-#[derive(Clone)]
-pub(super) struct Port {
-    pub(super) settings: PortSettings,
-    /// The addresses of the file, or those of the host interface in place of them.
-    pub(super) addresses: Vec<InterfaceAddress>,
-    /// Addresses of the link that the host interface has.
-    pub(super) link_locals: Vec<IpAddr>,
-    pub(super) link: Option<Link>,
-    pub(super) errors: ErrorRate,
 }
 
 /// The number that a prefix leads to now, and the neighbour that it stands for.
@@ -161,6 +121,16 @@ impl Router {
     /// A router whose links are not known yet. `hops` is how many next hops there is room for, and `groups`
     /// how many sets of several.
     pub(crate) fn new(settings: &RoutingSettings, hops: usize, groups: u16) -> Router {
+        Router::going_on(settings, hops, groups, &[])
+    }
+
+    /// The same, of one whose tables hold these next hops.
+    pub(crate) fn going_on(
+        settings: &RoutingSettings,
+        hops: usize,
+        groups: u16,
+        held: &[HeldNextHop],
+    ) -> Router {
         let limits = Limits::new(hops, settings.ports.len());
         let port = |settings: &PortSettings| Port {
             settings: settings.clone(),
@@ -190,7 +160,13 @@ impl Router {
             own: BTreeMap::new(),
         };
         router.set_own();
-        let mut effects = Effects::default();
+        let (mut effects, mut actions) = (Effects::default(), Vec::new());
+        router.numbers.had(held.iter().map(|held| (held.neighbour, held.number)));
+        for held in held {
+            // As good as a question from there: it is looked for whether it is there still.
+            router.neighbours.heard(held.neighbour, held.mac, Heard::Question, 0, &mut actions);
+        }
+        router.act(actions, 0, &mut effects);
         for route in &settings.routes {
             router.set_of_file(route, &mut effects);
         }
@@ -628,14 +604,6 @@ impl Router {
     }
 }
 
-/// An Ethernet address like this one that nobody else on its link has: one that is given out locally, and
-/// another number.
-fn beside(mut mac: Mac) -> Mac {
-    mac[0] |= 2;
-    mac[5] ^= 1;
-    mac
-}
-
 /// The number of a way that leads to no neighbour that has one.
 fn fixed_number(way: Way) -> u16 {
     match way {
@@ -649,49 +617,9 @@ fn fixed_number(way: Way) -> u16 {
     }
 }
 
-impl Port {
-    /// Whether the machine itself is a host there.
-    pub(super) fn has_host(&self) -> bool {
-        self.settings.host_interface.is_some()
-    }
-
-    /// The largest packet that leaves by it.
-    pub(super) fn mtu(&self) -> u16 {
-        let link = self.link.map_or(1500, |link| link.mtu).clamp(68, 65535) as u16;
-        self.settings.mtu.map_or(link, |mtu| mtu.min(link))
-    }
-
-    /// Whether an address is one of its link.
-    pub(super) fn reaches(&self, address: IpAddr) -> bool {
-        is_link_local(address) || self.addresses.iter().any(|own| own.prefix().contains(address))
-    }
-
-    /// Whether an address is the gateway's own at this port.
-    pub(super) fn owns(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|own| own.address == address)
-            || self.link_locals.contains(&address)
-            || self.link.is_some_and(|link| IpAddr::V6(link_local(link.mac)) == address)
-    }
-
-    /// The own address that a host of the link is asked from.
-    fn own_for(&self, address: IpAddr) -> Option<IpAddr> {
-        let own = self.addresses.iter();
-        let near = own.clone().find(|own| own.prefix().contains(address)).map(|own| own.address);
-        match address {
-            IpAddr::V4(_) => near.or_else(|| own.map(|own| own.address).find(IpAddr::is_ipv4)),
-            IpAddr::V6(_) => near.or_else(|| self.link.map(|link| link_local(link.mac).into())),
-        }
-    }
-}
-
 /// Whether an address is one of a port's networks, or one that a route says is on its link.
 pub(super) fn is_on_link(ports: &[Port], rib: &Rib, Neighbour { port: number, address }: Neighbour) -> bool {
     let port = ports.get(usize::from(number).wrapping_sub(1));
     port.is_some_and(|port| port.reaches(address))
         || matches!(rib.lookup(address), Some((_, _, Way::Link(link))) if link == number)
-}
-
-/// Whether an address is one of IPv6 that means something on its link only.
-pub(super) fn is_link_local(address: IpAddr) -> bool {
-    matches!(address, IpAddr::V6(six) if six.segments()[0] & 0xffc0 == 0xfe80)
 }

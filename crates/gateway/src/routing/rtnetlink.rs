@@ -16,9 +16,9 @@
 //! known makes a route one that is not meant.
 
 use super::neighbours::Mac;
+use super::port::Link;
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::rib::{Unmeant, Way};
-use super::router::Link;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Errors that go by themselves: EINTR, EAGAIN, ENOMEM, EBUSY, ENOBUFS.
@@ -429,7 +429,7 @@ fn route(body: &[u8], news: RouteNews) -> Option<Told> {
     let prefix = IpPrefix::of(destination.unwrap_or(all), length);
     let local = prefix.address().is_multicast()
         || prefix.address().is_loopback()
-        || super::router::is_link_local(prefix.address());
+        || super::port::is_link_local(prefix.address());
     // The route that IPv6 has where there is none (metric 2^32 - 1) is no route.
     if table != MAIN || local || metric == u32::MAX || long(body, 8)? & CLONED != 0 {
         return None;

@@ -4,12 +4,14 @@
 use super::account::Fate;
 use super::effects::{BROADCAST, Effects, Filled, ITSELF, LAST, UNRESOLVED, link_number};
 use super::icmp;
-use super::link_frames::{Arp, EVERYBODY, link_local, urgency};
+use super::link_frames::{Arp, EVERYBODY, link_local};
 use super::neighbours::{Mac, Neighbour};
+use super::port::{Link, PortSettings};
 use super::prefix::IpPrefix;
 use super::reassembly::{Joined, Reassembly};
 use super::rib::Way;
-use super::router::{Link, Packet, PortSettings, Router, RoutingSettings, StaticRoute};
+use super::router::{Packet, Router, RoutingSettings, StaticRoute};
+use engine::live::urgency::of_neighbours as urgency;
 use engine::live::{Injected, Urgent};
 use etherparse::{
     ArpOperation, Icmpv6Type, NetHeaders, NetSlice, PacketBuilder, PacketHeaders, SlicedPacket,

@@ -13,7 +13,8 @@
 
 use super::effects::{Change, Effects, Filled};
 use super::hosts::Hosts;
-use super::router::{Link, Packet};
+use super::port::Link;
+use super::router::Packet;
 use crate::tables::limits::{CHANGES, CHANGING};
 use engine::live::{Generation, Injected, Remote};
 use packet::PortNumber;
@@ -32,10 +33,10 @@ pub(super) const WAITING_FRAMES: usize = 4096;
 pub(super) const WAITING_FRAME_BYTES: usize = 8 << 20;
 
 /// Changes, each with the number of its table.
-pub(super) type NumberedChanges = Arc<[(u32, Change)]>;
+pub(crate) type NumberedChanges = Arc<[(u32, Change)]>;
 
 /// The packet loop, as far as control needs it.
-pub(super) trait PacketLoop {
+pub(crate) trait PacketLoop {
     /// Makes changes in this order and returns when they are made. Says which of them found no room, by their
     /// places in ascending order.
     fn change(&self, changes: &NumberedChanges) -> Vec<usize>;

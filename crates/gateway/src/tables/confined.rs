@@ -264,7 +264,7 @@ fn listed_entry(worker: u16, entry: ShownEntry) -> ListedEntry {
 
 /// The columns of a key, joined, and how many bits are given. A key of more bits than can be joined is one of
 /// a table without a right.
-fn joined(table: &Table, key: &[Match]) -> (u128, u8) {
+pub(crate) fn joined(table: &Table, key: &[Match]) -> (u128, u8) {
     let (mut bits, mut given) = (0_u128, 0_u8);
     for (column, part) in table.keys.iter().zip(key) {
         let (value, length) = match part {

@@ -38,7 +38,7 @@ const BY_ROUTING: &str = "from the addresses in its file and from the routes and
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) schema: ProgramSchema,
-    pub(super) program: Arc<Program>,
+    pub(crate) program: Arc<Program>,
 }
 
 impl Known {

@@ -39,8 +39,11 @@ use std::time::{Duration, Instant};
 const POLICY: usize = 1;
 /// The disturbance begins so long before the stream, and the next stream so long after it.
 const SETTLE: Duration = Duration::from_millis(200);
-/// From one kill to the next.
+/// From one kill to the next, of a process that is started again by itself, and of one that a signal starts.
 const BETWEEN_KILLS: Duration = Duration::from_millis(20);
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(250);
+/// How often is looked for a process that is to be killed: some run for milliseconds.
+const LOOK: Duration = Duration::from_millis(1);
 /// How long is waited for a process that is to be killed.
 const STARTS: Duration = Duration::from_millis(500);
 const CONTROL: &str = "ravelin-control";
@@ -136,10 +139,10 @@ impl Killing {
                 // One that was not heard of is started anew by the next signal, and would never be killed.
                 let end = Instant::now() + STARTS;
                 while named(gateway, name).is_empty() && Instant::now() < end {
-                    thread::sleep(BETWEEN_KILLS);
+                    thread::sleep(LOOK);
                 }
                 named(gateway, name).into_iter().for_each(|process| tell(process, Signal::KILL));
-                thread::sleep(BETWEEN_KILLS);
+                thread::sleep(if wake.is_some() { BETWEEN_SIGNALS } else { BETWEEN_KILLS });
             }
         });
         Killing { ends, work: Some(work) }

@@ -16,7 +16,7 @@
 mod opened;
 
 #[cfg(feature = "open")]
-pub use opened::{OpenedPort, can_be_handed_over};
+pub use opened::{OpenedPort, can_be_handed_over, ethernet_address};
 
 use super::af_packet::{self, Adopted};
 use super::segments::packets_only;

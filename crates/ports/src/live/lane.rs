@@ -80,6 +80,12 @@ pub trait Receiver: Send {
         false
     }
 
+    /// Whether it looks who has sent a frame, since whoever is behind it may have been taken over. Such a
+    /// port gets a share of the time while packets come by others.
+    fn is_guarded(&self) -> bool {
+        false
+    }
+
     /// Says whether a checksum that a sender left open may stay so. Until that is said, and where a half
     /// looks at bytes itself, packets come with finished checksums.
     fn leave_checksums_open(&mut self, _open: bool) {}

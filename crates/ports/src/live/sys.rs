@@ -7,12 +7,12 @@
 mod opening;
 
 #[cfg(feature = "attach")]
-pub(crate) use opening::{ask_ethtool, interface_has_carrier, interface_station};
+pub(crate) use opening::{ask_ethtool, interface_has_carrier};
 #[cfg(feature = "open")]
 pub(crate) use opening::{
     asker, begin, bound_interface, hold, interface_flags, interface_is_up, interface_link_type,
-    interface_mtu, join_fanout, make_fanout, netfilter_socket, send_directly, set_option, set_receive_buffer,
-    set_send_buffer, take_all,
+    interface_mtu, interface_station, join_fanout, make_fanout, netfilter_socket, send_directly, set_option,
+    set_receive_buffer, set_send_buffer, take_all,
 };
 #[cfg(feature = "open")]
 pub use opening::{

@@ -56,7 +56,7 @@ impl Trusted {
 #[test]
 fn entries_change_as_the_policy_in_force_allows_and_not_otherwise() {
     let test = "entries_change_as_the_policy_in_force_allows_and_not_otherwise";
-    let Some(trusted) = gateway_with(test, &trust(), || {}) else { return };
+    let Some(trusted) = gateway_with(test, &trust(), |_| {}) else { return };
     let (well, said) = trusted.install(&with_doors(trusted.folder.path(), 2, ALL, 1000), &[]);
     assert!(well, "{said}");
     assert_eq!(trusted.passes(), 0);
@@ -117,7 +117,7 @@ fn entries_change_as_the_policy_in_force_allows_and_not_otherwise() {
 }
 
 /// The channel of `control` to the core, while `control` itself stands still.
-fn channel_of_control(trusted: &Trusted) -> (Pid, Channel) {
+pub(crate) fn channel_of_control(trusted: &Trusted) -> (Pid, Channel) {
     trusted.shown();
     let number = trusted.process("ravelin-control");
     kill_process(number, Signal::STOP).expect("it runs");
@@ -126,7 +126,7 @@ fn channel_of_control(trusted: &Trusted) -> (Pid, Channel) {
     (number, Channel::of(channel))
 }
 
-fn asked(core: &mut Channel, question: &ControlQuestion) -> Option<CoreAnswer> {
+pub(crate) fn asked(core: &mut Channel, question: &ControlQuestion) -> Option<CoreAnswer> {
     core.send(question, &[]).ok()?;
     core.receive_alone(LONGEST_MESSAGE).ok()?
 }
@@ -135,7 +135,7 @@ fn asked(core: &mut Channel, question: &ControlQuestion) -> Option<CoreAnswer> {
 fn a_control_that_is_taken_over_changes_what_it_has_a_right_to_and_no_faster() {
     let test = "a_control_that_is_taken_over_changes_what_it_has_a_right_to_and_no_faster";
     const RATE: u32 = 20;
-    let Some(trusted) = gateway_with(test, &trust(), || {}) else { return };
+    let Some(trusted) = gateway_with(test, &trust(), |_| {}) else { return };
     let (well, said) = trusted.install(&with_doors(trusted.folder.path(), 2, HIGH, RATE), &[]);
     assert!(well, "{said}");
     let (control, mut core) = channel_of_control(&trusted);

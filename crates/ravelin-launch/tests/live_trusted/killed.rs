@@ -161,7 +161,7 @@ struct Killed {
 
 impl Killed {
     fn new(test: &str, keys: &Keys, seed: u64) -> Option<Killed> {
-        let trusted = gateway_with(test, &(trust() + &keys.section()), || {})?;
+        let trusted = gateway_with(test, &(trust() + &keys.section()), |_| {})?;
         trusted.gateway.links().expect("links").up("lo").expect("it is on");
         let folder = trusted.folder.path();
         let policy = |port: u16| {

@@ -75,7 +75,7 @@ impl Remote {
     /// It begins with version 1, which lets port 7 pass alone.
     fn new(test: &str) -> Option<Remote> {
         let keys = Keys::new();
-        let trusted = gateway_with(test, &(trust() + &keys.section()), || {})?;
+        let trusted = gateway_with(test, &(trust() + &keys.section()), |_| {})?;
         trusted.gateway.links().expect("links").up("lo").expect("it is on");
         // The front starts behind `control`.
         trusted.shown();

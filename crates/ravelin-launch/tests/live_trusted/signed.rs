@@ -73,13 +73,13 @@ pub(crate) fn signed(policy: &SignedPolicy, by: &[u8]) -> Vec<u8> {
 
 /// A gateway that begins with version 1, which lets port 7 pass alone.
 fn gateway(test: &str) -> Option<Trusted> {
-    gateway_with(test, &trust(), || {})
+    gateway_with(test, &trust(), |_| {})
 }
 
 /// The same with this section in its file, and with what is to be made ready.
-pub(crate) fn gateway_with(test: &str, in_file: &str, ready: impl FnOnce()) -> Option<Trusted> {
+pub(crate) fn gateway_with(test: &str, in_file: &str, ready: impl FnOnce(&Path)) -> Option<Trusted> {
     let trusted = Trusted::with(test, &[], in_file, |folder| {
-        ready();
+        ready(folder);
         let bundle = signed(&policy(folder, 1, false), &[0, 1]);
         fs::write(folder.join("first.bundle"), bundle).expect("written");
         let file = folder.join("gateway.toml");
@@ -304,7 +304,7 @@ fn a_full_disk_is_told_and_the_policy_takes_over_nevertheless() {
     let path = folder.path().join("disk");
     let mut disk = None;
     let in_file = trust().replace("\"kept\"", &format!("\"{}\"", path.display()));
-    let Some(mut trusted) = gateway_with(test, &in_file, || disk = Some(SmallDisk::mounted(&path))) else {
+    let Some(mut trusted) = gateway_with(test, &in_file, |_| disk = Some(SmallDisk::mounted(&path))) else {
         return;
     };
     let filling = vec![0; 128 << 10];

@@ -60,13 +60,19 @@ pub(super) fn policy(path: &Path, text: &[u8], json: bool) -> Result<SignedPolic
         }
         None => EngineVersion::OWN,
     };
+    let program = ir_text(&path.with_file_name("").join(file.program), json)?;
+    let tables = read(&program).map(|program| program.tables).unwrap_or_default();
     let mut rights = Vec::new();
     for (table, right) in file.rights {
+        let declared = tables.iter().find(|declared| declared.name == table);
+        let width = declared.and_then(|declared| u8::try_from(declared.key_bits()).ok());
         let mut prefixes = Vec::new();
         for text in &right.prefixes {
-            let what =
-                format!("rights.{table}: {text} is no prefix such as 10.0.0.0/8, with zeros behind it");
-            prefixes.push(prefix(text).ok_or_else(|| told(what))?);
+            let what = format!(
+                "rights.{table}: {text} is neither `*`, for all keys of a table of the program, nor a prefix such as 10.0.0.0/8 or `0x800/5 of 16 bits`, with zeros behind it"
+            );
+            let all = || KeyPrefix::new(width.filter(|_| text == "*")?, 0, 0);
+            prefixes.push(prefix(text).or_else(all).ok_or_else(|| told(what))?);
         }
         prefixes.sort_unstable();
         let RightFile { most_entries, changes_per_second, .. } = right;
@@ -78,7 +84,7 @@ pub(super) fn policy(path: &Path, text: &[u8], json: bool) -> Result<SignedPolic
         not_before: seconds(&file.not_before).map_err(|error| told(format!("not_before: {error}")))?,
         expiry: seconds(&file.expiry).map_err(|error| told(format!("expiry: {error}")))?,
         engine,
-        program: ir_text(&path.with_file_name("").join(file.program), json)?,
+        program,
         rights,
     })
 }
@@ -119,9 +125,13 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
     time.duration_since(UNIX_EPOCH).map(|since| since.as_secs()).map_err(|_| format!("{text} is before 1970"))
 }
 
-/// A prefix of IPv4 or IPv6 addresses.
+/// A prefix, as [`prefix_text`] writes it.
 fn prefix(text: &str) -> Option<KeyPrefix> {
     let (address, length) = text.split_once('/')?;
+    if let Some((length, width)) = length.split_once(" of ") {
+        let bits = u128::from_str_radix(address.strip_prefix("0x")?, 16).ok()?;
+        return KeyPrefix::new(width.strip_suffix(" bits")?.parse().ok()?, length.parse().ok()?, bits);
+    }
     let length = length.parse().ok()?;
     match address.parse().ok()? {
         IpAddr::V4(address) => KeyPrefix::new(32, length, u128::from(address.to_bits())),
@@ -137,5 +147,32 @@ pub(super) fn prefix_text(prefix: KeyPrefix) -> String {
         32 => format!("{}/{length}", Ipv4Addr::from_bits(bits as u32)),
         128 => format!("{}/{length}", Ipv6Addr::from_bits(bits)),
         _ => format!("{bits:#x}/{length} of {width} bits"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_read_as_they_are_written() {
+        for (width, length, bits) in
+            [(32, 8, 10 << 24), (128, 32, 0x2001_0db8 << 96), (16, 5, 0x800), (24, 0, 0)]
+        {
+            let key = KeyPrefix::new(width, length, bits).expect("a prefix");
+            assert_eq!(prefix(&prefix_text(key)), Some(key));
+        }
+        for wrong in [
+            "",
+            "*",
+            "10.0.0.0",
+            "10.0.0.1/8",
+            "0x801/5 of 16 bits",
+            "0x800/17 of 16 bits",
+            "800/5 of 16 bits",
+            "0x800/5 of 16",
+        ] {
+            assert_eq!(prefix(wrong), None, "{wrong}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Ports that a process with rights opens for another one, and the descriptors that it hands over.
 
 use crate::live::af_packet::{self, Held};
-use crate::live::{AttachError, HandedOver, PortKind, WantedPort, tap};
+use crate::live::{AttachError, HandedOver, PortKind, WantedPort, sys, tap};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -83,6 +83,14 @@ impl OpenedPort {
         let keeps_tags = self.wanted.vnic.is_some();
         Ok((HandedOver { interface, kind, offloads, promiscuous, keeps_tags, frame, mode }, descriptors))
     }
+}
+
+/// The Ethernet address of an interface.
+///
+/// # Errors
+/// The interface is missing.
+pub fn ethernet_address(interface: &str) -> io::Result<[u8; 6]> {
+    sys::interface_station(&sys::asker()?, interface)
 }
 
 /// Whether the router of a VNIC is a virtual machine.

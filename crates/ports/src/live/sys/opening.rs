@@ -110,7 +110,6 @@ pub(crate) fn interface_link_type(fd: &OwnedFd, name: &str) -> io::Result<u16> {
 }
 
 /// An interface's Ethernet address.
-#[cfg(feature = "attach")]
 pub(crate) fn interface_station(fd: &OwnedFd, name: &str) -> io::Result<[u8; 6]> {
     let answer = ask(fd, name, libc::SIOCGIFHWADDR)?;
     // SAFETY: SIOCGIFHWADDR has filled this member.

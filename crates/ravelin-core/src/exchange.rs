@@ -1,0 +1,205 @@
+//! What `control` says on links, and what it is told: frames by which neighbours find each other, and packets
+//! that the program punts.
+//!
+//! ```text
+//! control ─► frames ─► ARP or Neighbour Discovery ─► source guard of the port ─► rate ─► port
+//!         ◄─ packets ◄─ queue of punted packets ◄─ program
+//! ```
+//!
+//! These frames pass no program. So they are of two kinds that stay on their link and tell no other addresses
+//! than the gateway's, as the guard of a container has it; `launch` says which these are.
+
+use engine::live::{Injected, PuntedPackets, Remote, urgency};
+use guard::{Guard, OwnAddresses};
+use messages::control::{CoreAnswer, LinkFrame, PuntedPacket};
+use messages::limits::{LINK_FRAMES_PER_SECOND, LONGEST_EXCHANGE, LONGEST_PUNTED};
+use packet::VirtioHeader;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+/// As many frames as may be sent at once.
+const BURST: Duration = Duration::from_secs(1);
+
+/// What is needed for it.
+pub(crate) struct Exchange {
+    remote: Remote,
+    /// By port; nothing where `control` has no addresses.
+    guards: Vec<Option<Guard>>,
+    /// Packets that were punted, once they are asked for.
+    punts: Option<Receiver<PuntedPackets>>,
+    /// When a second's frames may be sent at once, if none is until then.
+    full: Instant,
+}
+
+impl Exchange {
+    /// Of ports at which `control` has these addresses.
+    pub(crate) fn new(remote: Remote, own: Vec<Option<OwnAddresses>>) -> Exchange {
+        let guards = own.into_iter().map(|own| own.map(Guard::new)).collect();
+        Exchange { remote, guards, punts: None, full: Instant::now() }
+    }
+
+    /// Sends frames, and waits so many milliseconds at most for packets that were punted, while the program
+    /// with this number runs.
+    pub(crate) fn exchange(&mut self, number: u64, frames: Vec<LinkFrame>, patience: u16) -> CoreAnswer {
+        let asked = frames.len();
+        let admitted = self.admit(frames, Instant::now());
+        let left_out = (asked - admitted.len()) as u32;
+        if !admitted.is_empty() && !self.remote.send(admitted) {
+            return CoreAnswer::Refused("a worker of the core has ended".to_owned());
+        }
+        if self.guards.iter().all(Option::is_none) {
+            return CoreAnswer::Exchanged { number, left_out, punted: Vec::new() };
+        }
+        let remote = &self.remote;
+        let punts = self.punts.get_or_insert_with(|| remote.punts(urgency::of_neighbours));
+        let patience = Duration::from_millis(patience.min(LONGEST_EXCHANGE).into());
+        let punted = punts.recv_timeout(patience).map(|packets| told(&packets)).unwrap_or_default();
+        CoreAnswer::Exchanged { number, left_out, punted }
+    }
+
+    /// Those of the frames that may be sent now.
+    fn admit(&mut self, frames: Vec<LinkFrame>, now: Instant) -> Vec<Injected> {
+        let cost = BURST / LINK_FRAMES_PER_SECOND;
+        let mut admitted = Vec::new();
+        for LinkFrame { port, bytes } in frames {
+            let after = self.full.max(now) + cost;
+            let guard = usize::from(port).checked_sub(1).and_then(|at| self.guards.get(at)?.as_ref());
+            let may = guard.is_some_and(|guard| finds_neighbours(&bytes) && guard.judge(&bytes).is_ok());
+            if may && after <= now + BURST {
+                self.full = after;
+                admitted.push(Injected { port, bytes, virtio: VirtioHeader::NONE });
+            }
+        }
+        admitted
+    }
+}
+
+/// Whether a frame is one by which neighbours find each other: ARP, or a solicitation or advertisement of
+/// Neighbour Discovery. The guard looks whether it is a right one.
+fn finds_neighbours(frame: &[u8]) -> bool {
+    match frame.get(12..14) {
+        Some([0x08, 0x06]) => true,
+        // Behind the header of IPv6 at once.
+        Some([0x86, 0xdd]) => frame.get(20) == Some(&58) && matches!(frame.get(54), Some(135 | 136)),
+        _ => false,
+    }
+}
+
+/// Packets, as `control` is told of them.
+fn told(packets: &PuntedPackets) -> Vec<PuntedPacket> {
+    let all = (0..packets.len()).filter_map(|index| packets.packet(index));
+    let short = all.filter(|packet| packet.bytes.len() <= LONGEST_PUNTED);
+    let told = short.map(|packet| PuntedPacket {
+        reason: packet.reason.to_string(),
+        port: packet.port,
+        bytes: packet.bytes.to_vec(),
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::live::{Remote, workers};
+    use ports::live::clock::{Clock, MachineClock};
+    use std::sync::Arc;
+
+    const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    /// Three ports, of which the second one has an address, and when a second's frames have passed.
+    fn exchange() -> (Exchange, Instant) {
+        let clock: Arc<dyn Clock> = Arc::new(MachineClock);
+        let remote: Remote = workers(vec![Vec::new()], &clock).expect("descriptors").1;
+        let own = OwnAddresses {
+            ethernet: OWN,
+            ipv4: vec![[10, 0, 0, 1].into()],
+            ipv6: vec![[0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1].into()],
+            mtu: 1500,
+            advertises: false,
+            dhcp_client: false,
+        };
+        let exchange = Exchange::new(remote, vec![None, Some(own), None]);
+        let now = exchange.full + BURST;
+        (exchange, now)
+    }
+
+    /// ARP of a station with an address of IPv4: a question for 10.0.0.9, or an answer.
+    fn arp(station: [u8; 6], sender: [u8; 4], operation: u8) -> Vec<u8> {
+        let to = if operation == 1 { [0xff; 6] } else { [2, 0, 0, 0, 0, 9] };
+        [
+            &to[..],
+            &station,
+            &[8, 6, 0, 1, 8, 0, 6, 4, 0, operation],
+            &station,
+            &sender,
+            &[0; 6],
+            &[10, 0, 0, 9],
+        ]
+        .concat()
+    }
+
+    /// A message of ICMPv6 of this kind from 2001::1, with a whole option of its Ethernet address.
+    fn icmpv6(kind: u8, station: [u8; 6]) -> Vec<u8> {
+        let mut source = [0; 16];
+        (source[0], source[1], source[15]) = (0x20, 1, 1);
+        let mut group = [0; 16];
+        (group[0], group[1], group[11], group[12], group[15]) = (0xff, 2, 1, 0xff, 9);
+        let option = if kind == 136 { 2 } else { 1 };
+        let target = if kind == 136 { source } else { group.map(|byte| if byte > 9 { 0x20 } else { byte }) };
+        let message = [&[kind, 0, 0, 0, 0, 0, 0, 0][..], &target, &[option, 1], &station].concat();
+        let length = (message.len() as u16).to_be_bytes();
+        let header = [&[0x60, 0, 0, 0][..], &length, &[58, 255], &source, &group].concat();
+        [&[0x33, 0x33, 0xff, 0, 0, 9][..], &station, &[0x86, 0xdd], &header, &message].concat()
+    }
+
+    /// Whether a frame is sent by a port.
+    fn is_sent(port: u16, bytes: &[u8]) -> bool {
+        let (mut exchange, now) = exchange();
+        let frame = LinkFrame { port, bytes: bytes.to_vec() };
+        let sent = exchange.admit(vec![frame], now);
+        assert!(sent.iter().all(|sent| sent.port == port && sent.bytes == bytes));
+        !sent.is_empty()
+    }
+
+    #[test]
+    fn frames_by_which_neighbours_find_the_gateway_leave_by_its_ports_and_no_others() {
+        for right in
+            [arp(OWN, [10, 0, 0, 1], 1), arp(OWN, [10, 0, 0, 1], 2), icmpv6(135, OWN), icmpv6(136, OWN)]
+        {
+            assert!(is_sent(2, &right), "{right:x?}");
+            for port in [0, 1, 3, 4, u16::MAX] {
+                assert!(!is_sent(port, &right), "port {port}");
+            }
+            for length in 0..right.len() {
+                assert!(!is_sent(2, &right[..length]), "cut to {length}");
+            }
+        }
+        let other = [2, 0, 0, 0, 0, 7];
+        let mut datagram = icmpv6(135, OWN);
+        datagram[20] = 17;
+        for wrong in [
+            arp(other, [10, 0, 0, 1], 2),
+            arp(OWN, [10, 0, 0, 7], 2),
+            icmpv6(135, other),
+            icmpv6(134, OWN),
+            icmpv6(128, OWN),
+            icmpv6(1, OWN),
+            datagram,
+        ] {
+            assert!(!is_sent(2, &wrong), "{wrong:x?}");
+        }
+    }
+
+    #[test]
+    fn no_more_frames_leave_than_the_rate_says_and_a_second_s_more() {
+        let (mut exchange, begin) = exchange();
+        let frames = vec![LinkFrame { port: 2, bytes: arp(OWN, [10, 0, 0, 1], 1) }; 64];
+        let most = LINK_FRAMES_PER_SECOND as usize;
+        let mut sent = 0;
+        for step in 0..100 {
+            sent += exchange.admit(frames.clone(), begin + Duration::from_millis(step)).len();
+        }
+        assert!((most + 90..=most + 100).contains(&sent), "{sent}");
+        assert_eq!(exchange.admit(frames, begin + Duration::from_secs(10)).len(), 64);
+    }
+}

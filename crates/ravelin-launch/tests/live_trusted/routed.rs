@@ -1,0 +1,203 @@
+//! A gateway that routes while its core is confined: the policy says of which tables `control` may change
+//! which entries, and packets go on whoever dies.
+
+use super::changed::{asked, channel_of_control};
+use super::signed::{ended, gateway_with, ir, policy, signed, trust};
+use super::*;
+use bundle::{KeyPrefix, SignedPolicy, TableRight};
+use messages::control::{ControlQuestion, CoreAnswer, LinkFrame};
+use std::net::SocketAddrV4;
+
+/// A router as it ships.
+const ROUTER: &str = include_str!("../../../../programs/router.rav");
+/// The tables that `control` fills, with the bits of their keys.
+const TABLES: [(&str, u8); 7] = [
+    ("routes", 32),
+    ("routes6", 128),
+    ("next_hops", 16),
+    ("behind", 16),
+    ("next_hop_groups", 24),
+    ("group_ports", 32),
+    ("interfaces", 16),
+];
+/// The hosts, and the gateway at each of them.
+const HOSTS: [(Ipv4Addr, Ipv4Addr); 2] = [
+    (Ipv4Addr::new(10, 2, 1, 1), Ipv4Addr::new(10, 2, 1, 254)),
+    (Ipv4Addr::new(10, 2, 2, 2), Ipv4Addr::new(10, 2, 2, 254)),
+];
+/// Addresses of host b that are in no network of the gateway.
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+const FARTHER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+
+/// The router as a policy, with rights over these tables.
+fn router(folder: &Path, version: u64, tables: &[(&str, u8)]) -> Vec<u8> {
+    let right = |(table, bits): &(&str, u8)| TableRight {
+        table: (*table).to_owned(),
+        prefixes: vec![KeyPrefix::new(*bits, 0, 0).expect("a prefix")],
+        most_entries: 4000,
+        changes_per_second: 10_000,
+    };
+    let mut rights: Vec<TableRight> = tables.iter().map(right).collect();
+    rights.sort_by(|one, other| one.table.cmp(&other.table));
+    let program = ir(folder, ROUTER);
+    signed(&SignedPolicy { program, rights, ..policy(folder, version, false) }, &[0, 1])
+}
+
+/// A gateway with addresses at its ports, which follows the routes of its machine, and the first policy,
+/// which has no tables for them.
+fn routed(test: &str) -> Option<Trusted> {
+    let trusted = gateway_with(test, &(trust() + "[kernel]\nroutes = true\n"), |folder| {
+        let file = folder.join("gateway.toml");
+        let mut text = fs::read_to_string(&file).expect("it is there");
+        for (interface, (_, own)) in ["to-a", "to-b"].into_iter().zip(HOSTS) {
+            let port = format!("interface = \"{interface}\"\n");
+            let more = format!("{port}addresses = [\"{own}/24\"]\nkeep_from_kernel = true\n");
+            text = text.replace(&port, &more);
+        }
+        fs::write(file, text).expect("written");
+    })?;
+    for (host, (address, gateway)) in [&trusted.a, &trusted.b].into_iter().zip(HOSTS) {
+        let links = host.links().expect("links");
+        links.address("eth", address, 24).expect("an address");
+        links.default_route(gateway).expect("a route");
+    }
+    let links = trusted.b.links().expect("links");
+    [FAR, FARTHER].into_iter().for_each(|address| links.address("eth", address, 32).expect("an address"));
+    Some(trusted)
+}
+
+impl Trusted {
+    /// `ip` on the gateway's machine.
+    fn ip(&self, arguments: &str) {
+        let output = self.gateway.command("ip", None).args(arguments.split(' ')).output();
+        let (well, said) = ended(output);
+        assert!(well, "ip {arguments}: {said}");
+    }
+
+    /// How many of so many datagrams arrive that host a sends to an address of host b, one every few
+    /// milliseconds, after the first one that does.
+    fn arrive(&self, address: Ipv4Addr, datagrams: u32, work: impl FnOnce()) -> u32 {
+        let from = self.a.inside(|| UdpSocket::bind((HOSTS[0].0, 0))).expect("a socket");
+        let to = self.b.inside(|| UdpSocket::bind((address, 0))).expect("a socket");
+        to.set_read_timeout(Some(Duration::from_millis(100))).expect("so");
+        let at = SocketAddrV4::new(address, to.local_addr().expect("bound").port());
+        let (end, mut bytes) = (Instant::now() + LIMIT, [0; 16]);
+        loop {
+            // Where the neighbour is not known yet, the machine says so later.
+            let _ = from.send_to(&[0; 4], at);
+            if to.recv(&mut bytes).is_ok() {
+                break;
+            }
+            assert!(Instant::now() < end, "nothing reaches {address}: {}", self.routes());
+        }
+        thread::scope(|scope| {
+            let arrived = scope.spawn(|| {
+                let mut count = 0;
+                let mut bytes = [0; 16];
+                while let Ok(4) = to.recv(&mut bytes) {
+                    let number = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                    count += u32::from(number > 0);
+                    if number == datagrams {
+                        break;
+                    }
+                }
+                count
+            });
+            let sends = scope.spawn(|| {
+                for number in 1..=datagrams {
+                    let _ = from.send_to(&number.to_be_bytes(), at);
+                    thread::sleep(Duration::from_millis(3));
+                }
+            });
+            work();
+            sends.join().expect("sent");
+            arrived.join().expect("counted")
+        })
+    }
+
+    /// `ravelin show routes`.
+    fn routes(&self) -> String {
+        let mut command = Command::new(built("ravelin"));
+        command.args(["show", "routes", "--control"]).arg(self.folder.path().join("control.sock"));
+        ended(command.output()).1
+    }
+}
+
+#[test]
+fn routes_of_the_machine_and_neighbours_come_into_a_confined_core_and_packets_go_on_whoever_dies() {
+    let test =
+        "routes_of_the_machine_and_neighbours_come_into_a_confined_core_and_packets_go_on_whoever_dies";
+    let Some(trusted) = routed(test) else { return };
+    let (well, said) = trusted.install(&router(trusted.folder.path(), 2, &TABLES), &[]);
+    assert!(well, "{said}");
+    assert_eq!(trusted.arrive(HOSTS[1].0, 100, || ()), 100);
+
+    // What `control` knew stays in the tables, and whoever follows it goes on with that.
+    let control = || {
+        trusted.kill("ravelin-control");
+        trusted.hears("control was ended by signal 9");
+    };
+    assert_eq!(trusted.arrive(HOSTS[1].0, 600, control), 600);
+    let successor = || {
+        let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
+        kill_process(launch, Signal::USR2).expect("it runs");
+        trusted.hears("another core runs");
+    };
+    assert_eq!(trusted.arrive(HOSTS[1].0, 600, successor), 600);
+
+    trusted.ip("route add 10.2.2.2/32 dev to-b");
+    trusted.ip("route add 10.9.0.0/16 via 10.2.2.2 dev to-b");
+    assert_eq!(trusted.arrive(FAR, 20, || ()), 20);
+    assert!(trusted.routes().contains("10.9.0.0/16"), "{}", trusted.routes());
+    // A prefix that is shorter than those that a core changes.
+    trusted.ip("route add default via 10.2.2.2 dev to-b");
+    assert_eq!(trusted.arrive(FARTHER, 20, || ()), 20);
+
+    trusted.kill("ravelin-core");
+    trusted.hears("core: program 2 runs, sha256 ");
+    assert_eq!(trusted.arrive(FARTHER, 20, || ()), 20);
+    assert_eq!(trusted.arrive(HOSTS[1].0, 20, || ()), 20);
+}
+
+#[test]
+fn without_rights_nothing_is_routed_and_the_reason_is_told() {
+    let test = "without_rights_nothing_is_routed_and_the_reason_is_told";
+    let Some(trusted) = routed(test) else { return };
+    let (well, said) = trusted.install(&router(trusted.folder.path(), 2, &TABLES[..1]), &[]);
+    assert!(well, "{said}");
+    trusted.hears("table `next_hops`: the policy in force gives no right for it");
+}
+
+#[test]
+fn a_control_that_is_taken_over_says_on_links_only_who_the_gateway_is() {
+    let test = "a_control_that_is_taken_over_says_on_links_only_who_the_gateway_is";
+    let Some(trusted) = routed(test) else { return };
+    // That of the gateway's end of the cable.
+    let station = [2, 0, 0, 0, 9, 1];
+    let arp = |station: [u8; 6], sender: Ipv4Addr| {
+        let head = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+        let kind = [8, 6, 0, 1, 8, 0, 6, 4, 0, 1];
+        let target = HOSTS[0].0.octets();
+        [&head[..], &station, &kind, &station, &sender.octets(), &[0; 6], &target].concat()
+    };
+    let (own, other) = (HOSTS[0].1, HOSTS[1].0);
+    let datagram = [&arp(station, own)[..12], &[8, 0], &[0x45; 60]].concat();
+    let frames: Vec<(u16, Vec<u8>)> = vec![
+        (1, arp(station, own)),
+        (2, arp(station, own)),
+        (1, arp(station, other)),
+        (1, arp([2, 0, 0, 0, 0, 7], own)),
+        (1, datagram),
+        (3, arp(station, own)),
+        (0, arp(station, own)),
+    ];
+    let all = frames.len() as u32;
+    let frames = frames.into_iter().map(|(port, bytes)| LinkFrame { port, bytes }).collect();
+    let (control, mut core) = channel_of_control(&trusted);
+    let answer = asked(&mut core, &ControlQuestion::Exchange { frames, patience: 0 });
+    assert!(
+        matches!(answer, Some(CoreAnswer::Exchanged { left_out, .. }) if left_out == all - 1),
+        "{answer:?}"
+    );
+    kill_process(control, Signal::KILL).expect("it is there");
+}
