@@ -2,8 +2,9 @@
 //! has no way to the packets.
 
 mod confined_loop;
-mod covers;
+pub(crate) mod core_channel;
 mod picture;
+mod prefix_expansion;
 mod routes;
 
 use crate::active::{ActiveView, SignedView};
@@ -13,11 +14,12 @@ use crate::http;
 use crate::metrics::{self, Seen};
 use crate::routing::RoutingSettings;
 use crate::tables::{self, Known, confined};
+use core_channel::{CoreChannel, unexpected};
 use front::ClientRole;
 use messages::control::{ControlQuestion, CoreAnswer};
 use messages::front::ControlSupply;
 use messages::limits::{
-    AFTER_POLICY, AFTER_QUESTION, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, LONGEST_SUPPLY,
+    AFTER_POLICY, AFTER_QUESTION, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_SUPPLY,
 };
 use messages::{Channel, ChannelError};
 use routes::ShownRouting;
@@ -31,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Addresses and routes of a gateway, and where to tell the operator of them.
-pub struct BesideRouting {
+pub struct ConfinedRouting {
     /// What its file says.
     pub settings: RoutingSettings,
     /// Tells it.
@@ -40,13 +42,13 @@ pub struct BesideRouting {
 
 /// What there is to do beside a core, besides answering at the control socket.
 #[derive(Default)]
-pub struct Besides {
+pub struct ControlDuties {
     /// Fronts that are handed over by this channel are answered, too.
     pub fronts: Option<Channel>,
     /// Whoever asks here for metrics, too.
     pub metrics: Option<TcpListener>,
     /// These addresses and routes are the gateway's.
-    pub routing: Option<BesideRouting>,
+    pub routing: Option<ConfinedRouting>,
 }
 
 /// Answers clients at a control socket, does what there is to do besides, and calls `gone` on a thread of its
@@ -57,15 +59,15 @@ pub struct Besides {
 pub fn serve(
     listener: &UnixListener,
     core: Channel,
-    besides: Besides,
+    duties: ControlDuties,
     gone: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let clients = Arc::new(Clients::new(Arc::default()));
     watch_end(&core, gone)?;
-    let (core, handing_in) = (Arc::new(Mutex::new(core)), Mutex::new(()));
-    let Besides { fronts, metrics, routing } = besides;
+    let (core, handing_in) = (Arc::new(CoreChannel::new(core)), Mutex::new(()));
+    let ControlDuties { fronts, metrics, routing } = duties;
     let routing = match routing {
-        Some(BesideRouting { settings, told }) => routes::start(&core, settings, told)?,
+        Some(ConfinedRouting { settings, told }) => routes::start(&core, settings, told)?,
         None => ShownRouting::default(),
     };
     if let Some(fronts) = fronts {
@@ -95,7 +97,7 @@ pub fn serve(
                 let _ = control::say(stream, &said);
             }
             (Ok(Conversation::Tables(reader)), Some(known)) => {
-                let ask = |question: &ControlQuestion| ask(&core, question);
+                let ask = |question: &ControlQuestion| core.ask(question);
                 let _ = confined::converse(&ask, known, stream, reader, &turn);
             }
             _ => {}
@@ -111,14 +113,14 @@ fn shown(asked: &Asked, routing: &ShownRouting) -> ControlAnswer {
         (Some(routing), Asked::Routes) => ControlAnswer::Routes(Box::new(routing.routes())),
         (Some(routing), _) => ControlAnswer::Neighbours(Box::new(routing.neighbours())),
         (None, _) => ControlAnswer::Error(
-            "there are none: the gateway's file has no addresses, or the policy in force no tables for them"
+            "no routes are followed: give ports `addresses` in the gateway's file, and install a policy whose program has the tables that they need; the gateway says which are missing"
                 .to_owned(),
         ),
     }
 }
 
 /// Answers fronts, one process after the other, until none is handed over any more.
-fn answer_fronts(mut fronts: Channel, core: &Mutex<Channel>) {
+fn answer_fronts(mut fronts: Channel, core: &CoreChannel) {
     while let Ok(Some((ControlSupply::Front, mut channels))) = fronts.receive(LONGEST_SUPPLY) {
         if let Some(channel) = channels.pop() {
             answer_front(Channel::of(channel), core);
@@ -128,11 +130,11 @@ fn answer_fronts(mut fronts: Channel, core: &Mutex<Channel>) {
 
 /// Answers a front until it is gone, or says what is not understood. It gets no other answers than the users
 /// of the control socket, and leaves them their turn after each question.
-fn answer_front(mut front: Channel, core: &Mutex<Channel>) {
+fn answer_front(mut front: Channel, core: &CoreChannel) {
     while let Ok(Some(question)) = front.receive_alone::<ControlQuestion>(LONGEST_BUNDLE_MESSAGE) {
         let refused = |error: ChannelError| CoreAnswer::Refused(format!("the core: {error}"));
         let answer = match ClientRole::needed(&question) {
-            Some(_) => ask(core, &question).unwrap_or_else(refused),
+            Some(_) => core.ask_in_time(&question).unwrap_or_else(refused),
             None => CoreAnswer::Refused("that is not asked over a network".to_owned()),
         };
         if front.send(&answer, &[]).is_err() {
@@ -156,26 +158,22 @@ fn watch_end(core: &Channel, gone: impl FnOnce() + Send + 'static) -> io::Result
 }
 
 /// What there is to measure.
-fn seen(core: &Mutex<Channel>) -> Result<Seen, String> {
-    let other = |answer| match answer {
-        CoreAnswer::Refused(why) => why,
-        _ => "the core answers something else".to_owned(),
-    };
-    let asked = |question| ask(core, question).map_err(|error| format!("the core: {error}"));
+fn seen(core: &CoreChannel) -> Result<Seen, String> {
+    let asked = |question| core.ask(question).map_err(|error| format!("the core: {error}"));
     let gateway = match asked(&ControlQuestion::Figures)? {
         CoreAnswer::Figures(figures) => Some((*figures).into()),
-        answer => return Err(other(answer)),
+        other => return Err(unexpected(other)),
     };
     let policy = match asked(&ControlQuestion::Show)? {
         CoreAnswer::Shown(shown) => Some(shown.into()),
-        answer => return Err(other(answer)),
+        other => return Err(unexpected(other)),
     };
     Ok(Seen { gateway, policy, names: None })
 }
 
 /// Reads a bundle, into which nobody looks here, and hands it to the core.
 fn install(
-    core: &Mutex<Channel>,
+    core: &CoreChannel,
     wish: &InstallWish,
     stream: &UnixStream,
     mut reader: BufReader<&UnixStream>,
@@ -183,7 +181,7 @@ fn install(
     match control::bytes_behind(stream, &mut reader, wish.bytes) {
         Ok(bundle) => {
             let confirm_within = wish.confirm_within;
-            told(ask(core, &ControlQuestion::Install { bundle, confirm_within }))
+            told(core.ask_in_time(&ControlQuestion::Install { bundle, confirm_within }))
         }
         Err(error) => ControlAnswer::Error(format!("the bundle did not come whole: {error}")),
     }
@@ -200,8 +198,7 @@ impl From<CoreAnswer> for ControlAnswer {
             CoreAnswer::Shown(shown) => ControlAnswer::Active(Box::new(ActiveView::from(shown))),
             CoreAnswer::Runs { policy, not_kept } => ControlAnswer::Done(runs(policy.into(), not_kept)),
             CoreAnswer::Figures(figures) => ControlAnswer::Picture(Box::new((*figures).into())),
-            CoreAnswer::Refused(why) => ControlAnswer::Error(why),
-            _ => ControlAnswer::Error("the core answers something else".to_owned()),
+            other => ControlAnswer::Error(unexpected(other)),
         }
     }
 }
@@ -226,25 +223,25 @@ fn runs(policy: SignedView, not_kept: Option<String>) -> String {
 }
 
 /// Answers a question. A client that goes on with tables gets what is `known` of them.
-fn answer(core: &Mutex<Channel>, asked: &Asked, known: &mut Option<Known>) -> ControlAnswer {
+fn answer(core: &CoreChannel, asked: &Asked, known: &mut Option<Known>) -> ControlAnswer {
     match asked {
         Asked::Tables { version } => {
-            let ask = |question: &ControlQuestion| ask(core, question);
+            let ask = |question: &ControlQuestion| core.ask(question);
             let told = || confined::known(&ask).map_err(|refusal| refusal.message);
             match tables::speaks(*version).and_then(|()| told()) {
                 Ok(told) => ControlAnswer::Tables(Box::new(known.insert(told).schema.clone())),
                 Err(why) => ControlAnswer::Error(why),
             }
         }
-        Asked::Active => told(ask(core, &ControlQuestion::Show)),
-        Asked::Picture => told(ask(core, &ControlQuestion::Figures)),
+        Asked::Active => told(core.ask(&ControlQuestion::Show)),
+        Asked::Picture => told(core.ask(&ControlQuestion::Figures)),
         Asked::Install(wish) if wish.bytes > LONGEST_BUNDLE as u64 => ControlAnswer::Error(format!(
             "the bundle has {} bytes, of which at most {LONGEST_BUNDLE} are taken: make the policy smaller",
             wish.bytes
         )),
         Asked::Install(_) => ControlAnswer::Send(true),
         Asked::Confirm { hash } => match bundle::bytes_of_digits(hash) {
-            Some(hash) => told(ask(core, &ControlQuestion::Confirm { hash })),
+            Some(hash) => told(core.ask_in_time(&ControlQuestion::Confirm { hash })),
             None => ControlAnswer::Error("a hash has 64 hexadecimal digits: `ravelin show policy` tells it".to_owned()),
         },
         Asked::Stop | Asked::Reload(_) => ControlAnswer::Error(
@@ -256,19 +253,6 @@ fn answer(core: &Mutex<Channel>, asked: &Asked, known: &mut Option<Known>) -> Co
     }
 }
 
-/// Asks the core. After an answer that is not understood nobody knows where the next one begins, so the
-/// channel ends, and with it this process.
-fn ask(core: &Mutex<Channel>, question: &ControlQuestion) -> Result<CoreAnswer, ChannelError> {
-    let mut core = core.lock().unwrap_or_else(PoisonError::into_inner);
-    let gone = || ChannelError::System(io::ErrorKind::UnexpectedEof.into());
-    let sent = core.send(question, &[]).map_err(ChannelError::from);
-    let answered = sent.and_then(|()| core.receive_alone(LONGEST_MESSAGE)?.ok_or_else(gone));
-    if answered.is_err() {
-        core.end();
-    }
-    answered
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,7 +260,7 @@ mod tests {
     #[test]
     fn a_bundle_is_asked_for_if_it_is_not_too_long() {
         let (ours, _theirs) = Channel::pair().expect("a pair");
-        let core = Mutex::new(ours);
+        let core = CoreChannel::new(ours);
         let asked = |bytes| {
             let wish = InstallWish { bytes, confirm_within: None };
             answer(&core, &Asked::Install(wish), &mut None)

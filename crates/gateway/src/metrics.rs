@@ -79,7 +79,7 @@ impl Collector for Seen {
             tables(&view.report.tables, &mut out)?;
         }
         if let Some(active) = &self.policy {
-            policy(active, &mut out)?;
+            confined(active, &mut out)?;
         }
         self.names.as_ref().map_or(Ok(()), |view| names(view, &mut out))
     }
@@ -124,7 +124,7 @@ fn names(view: &NamesView, out: &mut Families<'_>) -> fmt::Result {
 }
 
 /// Metrics of the policy of a confined core, and of what guards before containers refused.
-fn policy(active: &ActiveView, out: &mut Families<'_>) -> fmt::Result {
+fn confined(active: &ActiveView, out: &mut Families<'_>) -> fmt::Result {
     let refused = active.refused.iter().flat_map(|(port, reasons)| {
         let row = |(reason, count): (&String, &u64)| {
             (vec![("interface", port.clone()), ("reason", reason.clone())], *count)
@@ -136,7 +136,7 @@ fn policy(active: &ActiveView, out: &mut Families<'_>) -> fmt::Result {
     let Some(signed) = &active.policy else { return Ok(()) };
     let version = vec![(vec![("hash", signed.hash.clone())], signed.version)];
     out.gauges("policy_version", "The version of the signed policy that runs", None, version)?;
-    let confirmed = "Whether the policy needs no confirmation any more";
+    let confirmed = "1 if the policy is confirmed, 0 if the one before it returns unless it is confirmed";
     out.gauges("policy_confirmed", confirmed, None, one(u64::from(signed.confirmed)))
 }
 

@@ -135,9 +135,10 @@ pub enum CoreAnswer {
         /// How many of the entries were there that were removed.
         removed: u32,
     },
-    /// To [`ControlQuestion::Change`]: nothing of it is done, but it could be later.
+    /// To [`ControlQuestion::Change`], [`ControlQuestion::Install`] and [`ControlQuestion::Confirm`]: nothing
+    /// of it is done, but it could be later.
     TooFast {
-        /// Which right is too slow for it, for people.
+        /// What it is too fast for, for people.
         why: String,
         /// After how many milliseconds it could be, if nothing else is changed until then.
         milliseconds: u64,

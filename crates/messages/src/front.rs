@@ -1,5 +1,6 @@
-//! What `launch` says about the process that listens on a network: to that process, and to `control`, which
-//! answers it. What that process asks of `control` is what `control` asks of the core.
+//! What `launch` says to the process that listens on a network, and what it hands to `control`: such
+//! processes, which it answers, and the socket for metrics. What such a process asks of `control` is what
+//! `control` asks of the core.
 
 use serde::{Deserialize, Serialize};
 

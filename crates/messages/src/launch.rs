@@ -99,7 +99,8 @@ pub struct SuppliedPort {
     pub way: PortWay,
     /// The router in a container whose only link it is: frames from there must be its own.
     pub router: Option<OwnAddresses>,
-    /// Who `control` is on its link, if anybody: of its frames there must be the sender.
+    /// The addresses of `control` on this link, if it has any: the core sends only frames whose sender they
+    /// are.
     pub control: Option<OwnAddresses>,
     /// What to do with unfinished packets.
     pub unfinished: Unfinished,

@@ -20,7 +20,7 @@ pub const MOST_WORKERS: u16 = 64;
 /// The most ports of a core.
 pub const MOST_PORTS: usize = 1024;
 
-/// The most addresses of each family that a router in a container has.
+/// The most addresses of each family that a router in a container has, and a gateway at a port.
 pub const MOST_ADDRESSES: usize = 64;
 
 /// How many descriptors come with a message at most: three for each worker.
@@ -32,8 +32,8 @@ pub const LONGEST_TEXT: usize = 4096;
 /// How many clients may wait at the control socket to be answered.
 pub const WAITING_CLIENTS: i32 = 128;
 
-/// How long the core waits after a policy that `control` has handed in or confirmed, before it hears it
-/// again: one that was taken over has no more signatures computed.
+/// How long after a policy that `control` has handed in or confirmed the core takes no other one from it: one
+/// that was taken over has no more signatures computed.
 pub const AFTER_POLICY: Duration = Duration::from_secs(1);
 
 /// How long `control` waits after a question of the front that changes nothing, before it hears it again:

@@ -50,7 +50,6 @@ impl<'a> Answering<'a> {
     /// Answers until the other end is gone, says something that is not understood, or does not read.
     pub(crate) fn serve(&mut self, mut control: Channel) {
         loop {
-            self.wait();
             let question = match control.receive_alone::<ControlQuestion>(LONGEST_BUNDLE_MESSAGE) {
                 Ok(Some(question)) => question,
                 Ok(None) => return,
@@ -69,13 +68,13 @@ impl<'a> Answering<'a> {
         }
     }
 
-    /// Waits until the last change of policies is some time ago, also where another process than then asks
-    /// now.
-    fn wait(&self) {
-        let Some(taken) = self.policy_taken else { return };
-        while let Some(left) = AFTER_POLICY.checked_sub(taken.elapsed()) {
-            thread::park_timeout(left);
-        }
+    /// Where the last change of policies is not long ago, also by another process: that another one could
+    /// be made later.
+    fn too_soon(&self) -> Option<CoreAnswer> {
+        let left = AFTER_POLICY.checked_sub(self.policy_taken?.elapsed())?;
+        let why = format!("a policy was handed in or confirmed within the last {} s", AFTER_POLICY.as_secs());
+        let milliseconds = left.as_nanos().div_ceil(1_000_000) as u64;
+        Some(CoreAnswer::TooFast { why, milliseconds })
     }
 
     fn answer(&mut self, question: ControlQuestion) -> CoreAnswer {
@@ -102,9 +101,17 @@ impl<'a> Answering<'a> {
                 return self.exchange.exchange(number, frames, patience);
             }
             ControlQuestion::Install { bundle, confirm_within } => {
+                if let Some(later) = self.too_soon() {
+                    return later;
+                }
                 self.policies.install(bundle, confirm_within)
             }
-            ControlQuestion::Confirm { hash } => self.policies.confirm(hash),
+            ControlQuestion::Confirm { hash } => {
+                if let Some(later) = self.too_soon() {
+                    return later;
+                }
+                self.policies.confirm(hash)
+            }
         };
         let answer = self.taken(taken);
         self.policy_taken = Some(Instant::now());

@@ -2,12 +2,12 @@
 //! that the program punts.
 //!
 //! ```text
-//! control ─► frames ─► ARP or Neighbour Discovery ─► source guard of the port ─► rate ─► port
+//! control ─► frames ─► ARP, neighbour solicitation or advertisement ─► source guard of the port ─► rate ─► port
 //!         ◄─ packets ◄─ queue of punted packets ◄─ program
 //! ```
 //!
-//! These frames pass no program. So they are of two kinds that stay on their link and tell no other addresses
-//! than the gateway's, as the guard of a container has it; `launch` says which these are.
+//! These frames pass no program. So they are of two kinds by which nothing else can be said, and tell no
+//! other addresses than the gateway's, as the guard of a container has it; `launch` says which these are.
 
 use engine::live::{Injected, PuntedPackets, Remote, urgency};
 use guard::{Guard, OwnAddresses};
@@ -15,27 +15,57 @@ use messages::control::{CoreAnswer, LinkFrame, PuntedPacket};
 use messages::limits::{LINK_FRAMES_PER_SECOND, LONGEST_EXCHANGE, LONGEST_PUNTED};
 use packet::VirtioHeader;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// As many frames as may be sent at once.
+/// The rate may be exceeded by the frames of this time.
 const BURST: Duration = Duration::from_secs(1);
+
+/// By port, the addresses in whose name `control` may send; none where it may not.
+#[derive(Default)]
+pub(crate) struct Speakers(Mutex<Vec<Option<Guard>>>);
+
+impl Speakers {
+    /// These are those of the port with this number.
+    pub(crate) fn set(&self, port: u16, own: Option<OwnAddresses>) {
+        let mut guards = self.lock();
+        let Some(at) = usize::from(port).checked_sub(1) else { return };
+        if guards.len() <= at {
+            guards.resize(at + 1, None);
+        }
+        guards[at] = own.map(Guard::new);
+    }
+
+    fn are_none(&self) -> bool {
+        self.lock().iter().all(Option::is_none)
+    }
+
+    /// Whether a frame may leave by a port.
+    fn admit(&self, port: u16, frame: &[u8]) -> bool {
+        let guards = self.lock();
+        let guard = usize::from(port).checked_sub(1).and_then(|at| guards.get(at)?.as_ref());
+        guard.is_some_and(|guard| guard.judge(frame).is_ok())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Guard>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// What is needed for it.
 pub(crate) struct Exchange {
     remote: Remote,
-    /// By port; nothing where `control` has no addresses.
-    guards: Vec<Option<Guard>>,
+    speakers: Arc<Speakers>,
     /// Packets that were punted, once they are asked for.
     punts: Option<Receiver<PuntedPackets>>,
-    /// When a second's frames may be sent at once, if none is until then.
-    full: Instant,
+    /// The theoretical arrival time of the next frame (generic cell rate algorithm, ITU-T I.371).
+    arrival: Instant,
 }
 
 impl Exchange {
-    /// Of ports at which `control` has these addresses.
-    pub(crate) fn new(remote: Remote, own: Vec<Option<OwnAddresses>>) -> Exchange {
-        let guards = own.into_iter().map(|own| own.map(Guard::new)).collect();
-        Exchange { remote, guards, punts: None, full: Instant::now() }
+    /// Of ports in whose names `control` speaks so.
+    pub(crate) fn new(remote: Remote, speakers: Arc<Speakers>) -> Exchange {
+        Exchange { remote, speakers, punts: None, arrival: Instant::now() }
     }
 
     /// Sends frames, and waits so many milliseconds at most for packets that were punted, while the program
@@ -47,13 +77,13 @@ impl Exchange {
         if !admitted.is_empty() && !self.remote.send(admitted) {
             return CoreAnswer::Refused("a worker of the core has ended".to_owned());
         }
-        if self.guards.iter().all(Option::is_none) {
+        if self.speakers.are_none() {
             return CoreAnswer::Exchanged { number, left_out, punted: Vec::new() };
         }
         let remote = &self.remote;
         let punts = self.punts.get_or_insert_with(|| remote.punts(urgency::of_neighbours));
         let patience = Duration::from_millis(patience.min(LONGEST_EXCHANGE).into());
-        let punted = punts.recv_timeout(patience).map(|packets| told(&packets)).unwrap_or_default();
+        let punted = punts.recv_timeout(patience).map(|packets| punted_packets(&packets)).unwrap_or_default();
         CoreAnswer::Exchanged { number, left_out, punted }
     }
 
@@ -62,11 +92,10 @@ impl Exchange {
         let cost = BURST / LINK_FRAMES_PER_SECOND;
         let mut admitted = Vec::new();
         for LinkFrame { port, bytes } in frames {
-            let after = self.full.max(now) + cost;
-            let guard = usize::from(port).checked_sub(1).and_then(|at| self.guards.get(at)?.as_ref());
-            let may = guard.is_some_and(|guard| finds_neighbours(&bytes) && guard.judge(&bytes).is_ok());
+            let after = self.arrival.max(now) + cost;
+            let may = says_no_more_than_it_has_to(&bytes) && self.speakers.admit(port, &bytes);
             if may && after <= now + BURST {
-                self.full = after;
+                self.arrival = after;
                 admitted.push(Injected { port, bytes, virtio: VirtioHeader::NONE });
             }
         }
@@ -74,19 +103,37 @@ impl Exchange {
     }
 }
 
-/// Whether a frame is one by which neighbours find each other: ARP, or a solicitation or advertisement of
-/// Neighbour Discovery. The guard looks whether it is a right one.
-fn finds_neighbours(frame: &[u8]) -> bool {
-    match frame.get(12..14) {
-        Some([0x08, 0x06]) => true,
-        // Behind the header of IPv6 at once.
-        Some([0x86, 0xdd]) => frame.get(20) == Some(&58) && matches!(frame.get(54), Some(135 | 136)),
-        _ => false,
-    }
+/// Whether a frame is ARP, or a neighbour solicitation or advertisement, of the one form that has no room for
+/// anything else: whoever takes `control` over must not send bytes of its choice past the program.
+///
+/// ```text
+/// ARP:  14 Ethernet │ 28 ARP                                                                        42 bytes
+/// ND:   14 Ethernet │ 40 IPv6: no class, no flow │ 24: no reserved bits; target │ 8 one option      86 bytes
+/// ```
+fn says_no_more_than_it_has_to(frame: &[u8]) -> bool {
+    const TARGET: std::ops::Range<usize> = 62..78;
+    let neighbour = |destination: &[u8]| {
+        // A question is for whoever has the target, or for the group of such.
+        let group = destination.starts_with(&[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff])
+            && destination[13..] == frame[TARGET.end - 3..TARGET.end];
+        frame[54] == 136 || group || destination == &frame[TARGET]
+    };
+    urgency::finds_neighbours(frame)
+        && match frame.len() {
+            42 => frame[12..14] == [0x08, 0x06],
+            86 => {
+                let reserved = if frame[54] == 136 { frame[58] & 0x1f } else { frame[58] };
+                frame[12..18] == [0x86, 0xdd, 0x60, 0, 0, 0]
+                    && (reserved, &frame[59..62]) == (0, &[0, 0, 0])
+                    && neighbour(&frame[38..54])
+                    && frame[78..80] == [if frame[54] == 135 { 1 } else { 2 }, 1]
+            }
+            _ => false,
+        }
 }
 
 /// Packets, as `control` is told of them.
-fn told(packets: &PuntedPackets) -> Vec<PuntedPacket> {
+fn punted_packets(packets: &PuntedPackets) -> Vec<PuntedPacket> {
     let all = (0..packets.len()).filter_map(|index| packets.packet(index));
     let short = all.filter(|packet| packet.bytes.len() <= LONGEST_PUNTED);
     let told = short.map(|packet| PuntedPacket {
@@ -102,7 +149,6 @@ mod tests {
     use super::*;
     use engine::live::{Remote, workers};
     use ports::live::clock::{Clock, MachineClock};
-    use std::sync::Arc;
 
     const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
@@ -118,8 +164,10 @@ mod tests {
             advertises: false,
             dhcp_client: false,
         };
-        let exchange = Exchange::new(remote, vec![None, Some(own), None]);
-        let now = exchange.full + BURST;
+        let speakers = Speakers::default();
+        [None, Some(own), None].into_iter().zip(1..).for_each(|(own, port)| speakers.set(port, own));
+        let exchange = Exchange::new(remote, Arc::new(speakers));
+        let now = exchange.arrival + BURST;
         (exchange, now)
     }
 
@@ -177,7 +225,24 @@ mod tests {
         let other = [2, 0, 0, 0, 0, 7];
         let mut datagram = icmpv6(135, OWN);
         datagram[20] = 17;
+        let mut reserved = icmpv6(135, OWN);
+        reserved[58] = 1;
+        let mut class = icmpv6(136, OWN);
+        class[15] = 1;
+        let mut elsewhere = icmpv6(135, OWN);
+        elsewhere[38..54].copy_from_slice(&[0x2a; 16]);
+        let with_more = |mut frame: Vec<u8>| {
+            frame.extend([14, 1, 0, 0, 0, 0, 0, 0]);
+            let length = (frame.len() as u16 - 54).to_be_bytes();
+            frame[18..20].copy_from_slice(&length);
+            frame
+        };
         for wrong in [
+            reserved,
+            class,
+            elsewhere,
+            with_more(icmpv6(135, OWN)),
+            [arp(OWN, [10, 0, 0, 1], 1), vec![0; 18]].concat(),
             arp(other, [10, 0, 0, 1], 2),
             arp(OWN, [10, 0, 0, 7], 2),
             icmpv6(135, other),

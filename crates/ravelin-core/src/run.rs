@@ -8,7 +8,7 @@ use crate::activation::{self, Activation, Loading};
 use crate::answers::Answering;
 use crate::boot;
 use crate::error::{CoreError, say};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Speakers};
 use crate::figures::SeenPort;
 use crate::handing_over::hand_over;
 use crate::in_force::InForce;
@@ -72,7 +72,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
             return Ok(());
         }
     }
-    let Supply { ports, renewals, refused, control } = supply::ports(&mut launch, &begin)?;
+    let Supply { ports, renewals, refused, speakers } = supply::ports(&mut launch, &begin)?;
     let mut lanes: Vec<Vec<Lane>> = (0..workers).map(|_| Vec::new()).collect();
     let mut seen = Vec::new();
     for port in ports {
@@ -94,7 +94,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let (controlled, controls) = mpsc::channel();
     let (succeeded, successors) = mpsc::channel();
     let (has_kept, heard_kept) = mpsc::channel();
-    let exchange = Exchange::new(remote.clone(), control);
+    let exchange = Exchange::new(remote.clone(), speakers.clone());
     let (takes, answers, hands_over) = (policies.clone(), policies.clone(), policies.clone());
     let began = Arc::new(Barrier::new(5));
     let [compile_began, control_began, launch_began, other_began] = std::array::from_fn(|_| began.clone());
@@ -113,7 +113,9 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     })?;
     thread::Builder::new().name("launch".to_owned()).spawn(move || {
         launch_began.wait();
-        if let Err(error) = hear(&mut launch, &renewals, &To { compiled, controlled, succeeded, has_kept }) {
+        if let Err(error) =
+            hear(&mut launch, &renewals, &To { compiled, controlled, succeeded, has_kept, speakers })
+        {
             say(&error);
         }
         // Without `launch` nobody restarts what dies.
@@ -170,6 +172,7 @@ struct To {
     succeeded: mpsc::Sender<OwnedFd>,
     /// The newest version of what was to be kept, and why it was not.
     has_kept: mpsc::Sender<(u64, Option<String>)>,
+    speakers: Arc<Speakers>,
 }
 
 /// Hears what `launch` says until it is gone.
@@ -184,6 +187,7 @@ fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), C
                     return Err(CoreError::Order("a port that does not exist is there again"));
                 };
                 let interface = port.interface.clone();
+                to.speakers.set(number, supply::checked(port.control.clone())?);
                 let renewed = renewal.renew(&supply::handed_over(port), descriptors);
                 // The other ports go on.
                 if let Err(source) = renewed {

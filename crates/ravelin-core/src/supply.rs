@@ -1,6 +1,7 @@
 //! What the core is given at its start: how it is to run, and its ports.
 
 use crate::error::CoreError;
+use crate::exchange::Speakers;
 use crate::guarded::{Refused, guarded};
 use guard::OwnAddresses;
 use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
@@ -18,8 +19,8 @@ pub(crate) struct Supply {
     pub(crate) renewals: Vec<PortRenewal>,
     /// What was refused at the ports of containers.
     pub(crate) refused: Vec<(String, Arc<Refused>)>,
-    /// Who `control` is at each port.
-    pub(crate) control: Vec<Option<OwnAddresses>>,
+    /// In whose name `control` may send.
+    pub(crate) speakers: Arc<Speakers>,
 }
 
 /// Receives the first message.
@@ -65,8 +66,8 @@ pub(crate) fn beside(launch: &mut Channel) -> Result<(Channel, Option<Channel>),
 /// # Errors
 /// Messages come in another order, or ports cannot be adopted.
 pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreError> {
-    let (mut ports, mut renewals, mut refused, mut control) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ports, mut renewals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let speakers = Arc::<Speakers>::default();
     loop {
         let (port, descriptors) = match next(launch)? {
             (LaunchMessage::Port(port), descriptors) => (port, descriptors),
@@ -77,8 +78,8 @@ pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreE
             return Err(CoreError::Order("there are more ports than a core may have"));
         }
         let (name, router) = (port.interface.clone(), port.router.clone());
-        control.push(checked(port.control.clone())?);
         let number = ports.len() as u16 + 1;
+        speakers.set(number, checked(port.control.clone())?);
         let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
             .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
         if attached.lanes.len() != usize::from(begin.workers) {
@@ -98,14 +99,14 @@ pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreE
     if ports.len() != usize::from(begin.ports) {
         return Err(CoreError::Order("there are not as many ports as were announced"));
     }
-    Ok(Supply { ports, renewals, refused, control })
+    Ok(Supply { ports, renewals, refused, speakers })
 }
 
-/// The addresses of a router, if a guard looks for as many.
-fn checked(own: Option<OwnAddresses>) -> Result<Option<OwnAddresses>, CoreError> {
+/// The addresses, if there are no more of a family than a guard looks for.
+pub(crate) fn checked(own: Option<OwnAddresses>) -> Result<Option<OwnAddresses>, CoreError> {
     match own {
         Some(own) if own.ipv4.len() > MOST_ADDRESSES || own.ipv6.len() > MOST_ADDRESSES => {
-            Err(CoreError::Order("a router has more addresses than it may have"))
+            Err(CoreError::Order("somebody has more addresses at a port than there may be"))
         }
         own => Ok(own),
     }

@@ -374,12 +374,18 @@ impl Core {
     ///
     /// # Errors
     /// They cannot be opened, or the core is gone.
-    pub(crate) fn renew(&mut self, number: u16, port: &Port<'_>, workers: u16) -> Result<(), LaunchError> {
-        let (described, descriptors) = port.lanes(workers)?;
-        // Who `control` is there stays as it was.
-        let message = LaunchMessage::Renewed { number, port: supplied(&described, port.vnic(), &[])? };
+    pub(crate) fn renew(
+        &mut self,
+        number: u16,
+        port: &Port<'_>,
+        settings: &Settings,
+    ) -> Result<(), LaunchError> {
+        let (described, descriptors) = port.lanes(settings.workers)?;
+        let at = usize::from(number).wrapping_sub(1);
+        let own = settings.addresses.get(at).map(Vec::as_slice).unwrap_or_default();
+        let message = LaunchMessage::Renewed { number, port: supplied(&described, port.vnic(), own)? };
         self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
-        if let Some(lane) = self.lanes.get_mut(usize::from(number).wrapping_sub(1)) {
+        if let Some(lane) = self.lanes.get_mut(at) {
             *lane = Some((described, descriptors));
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process takes at most that was ended, and has the address still.
+/// How long a process that was ended may still hold the address.
 const ENDS_WITHIN: Duration = Duration::from_millis(100);
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);

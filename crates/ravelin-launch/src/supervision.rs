@@ -101,7 +101,7 @@ pub(crate) enum LaunchError {
         source: io::Error,
     },
     /// it cannot listen for metrics
-    #[error("metrics cannot be asked for at {at}: {source}; `metrics` in the file names another address")]
+    #[error("metrics cannot be asked for at {at}: {source}; give another address as `metrics` in the file")]
     Metrics {
         /// Where.
         at: SocketAddr,
@@ -464,7 +464,10 @@ impl Supervisor<'_> {
         self.listened = true;
         core.end_control();
         let metrics = match (self.metrics_listens.take(), self.settings.metrics) {
-            (None, Some(at)) => Some(sockets::of_metrics(at)?),
+            (None, Some(at)) => sockets::of_metrics(at)
+                // Users of the control socket are answered nevertheless.
+                .map_err(|error| say(&format!("ravelin-launch: until control starts again, {error}")))
+                .ok(),
             (first, _) => first,
         };
         let listener = &self.listening.insert(listening).listener;
@@ -595,7 +598,7 @@ impl Supervisor<'_> {
             }
             if let (Some(_), Some(core), None, false) =
                 (&port.opened, core.as_mut(), &successor, port.handed_over)
-                && core.renew(number, port, settings.workers).is_ok()
+                && core.renew(number, port, settings).is_ok()
             {
                 port.handed_over = true;
                 say(&format!("ravelin-launch: port {number}: {name} is there again"));

@@ -111,7 +111,7 @@ fn burst(frame: &[u8]) -> (Vec<u8>, usize) {
     ([&header[..], &bytes].concat(), packets)
 }
 
-/// Receives the frames of an interface with IPv4 packets, or with those of IPv6, with the times at which the
+/// Receives the frames of an interface with IPv4 packets, with those of IPv6, or with ARP, with the times at which the
 /// kernel got them.
 pub struct FrameReceiver {
     socket: OwnedFd,
@@ -133,6 +133,14 @@ impl FrameReceiver {
     /// As [`FrameReceiver::new`].
     pub fn of_ipv6(namespace: &Namespace, interface: &str) -> io::Result<FrameReceiver> {
         Self::of_type(namespace, interface, None, libc::ETH_P_IPV6)
+    }
+
+    /// The same of frames with ARP.
+    ///
+    /// # Errors
+    /// As [`FrameReceiver::new`].
+    pub fn of_arp(namespace: &Namespace, interface: &str) -> io::Result<FrameReceiver> {
+        Self::of_type(namespace, interface, None, libc::ETH_P_ARP)
     }
 
     fn of_type(

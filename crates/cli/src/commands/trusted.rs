@@ -8,24 +8,28 @@ use crate::commands::serve::{filled_program, read};
 use crate::failure::Failure;
 use confinement::{Layer, Missing, Role};
 use gateway::Config;
-use gateway::beside_core::{self, BesideRouting, Besides};
+use gateway::beside_core::{self, ConfinedRouting, ControlDuties};
 use gateway::routing::{PortSettings, RoutingSettings};
 use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
 use messages::front::ControlSupply;
-use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY};
+use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY, MOST_ADDRESSES};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
 use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
 use std::io::{self, Write};
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{self, Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
+
+/// How long addresses and routes may be as they are handed over, in bytes: Linux takes an argument of
+/// 128 KiB.
+const LONGEST_ROUTING: usize = 120 << 10;
 
 /// Becomes `ravelin-launch`, which starts the processes of this gateway; its core runs machine code if it is
 /// to be `native`.
@@ -83,6 +87,12 @@ pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer
     }
     if config.routing.is_active() {
         let routing = serde_json::to_string(&config.routing).map_err(|error| finding(error.to_string()))?;
+        if routing.len() > LONGEST_ROUTING {
+            return Err(finding(format!(
+                "its addresses and routes are {} bytes long as they are handed over, and may be {LONGEST_ROUTING}: take `[[route]]`s out, and have the machine route these (`[kernel] routes = true`)",
+                routing.len()
+            )));
+        }
         launch.arg("--routing").arg(routing);
     }
     for (port, of_port) in config.ports.iter().zip(&config.routing.ports) {
@@ -135,6 +145,17 @@ fn routing_lacks(config: &Config) -> Option<String> {
     let lacks = |(settings, port): (&PortSettings, &WantedPort)| {
         if settings.host_interface.is_some() {
             return Some(format!("port {} cannot have `host = true` with `--trusted` yet", port.name()));
+        }
+        for (family, of_family) in
+            [("IPv4", IpAddr::is_ipv4 as fn(&IpAddr) -> bool), ("IPv6", IpAddr::is_ipv6)]
+        {
+            let count = settings.addresses.iter().filter(|own| of_family(&own.address)).count();
+            if count > MOST_ADDRESSES {
+                return Some(format!(
+                    "port {} cannot have {count} addresses of {family} with `--trusted`: {MOST_ADDRESSES} at most",
+                    port.name()
+                ));
+            }
         }
         let is_other = port.kind != PortKind::AfPacket && !settings.addresses.is_empty();
         is_other.then(|| {
@@ -277,7 +298,7 @@ pub(super) fn control_for_core(
 ) -> Result<(), Failure> {
     let settings = routing.map(serde_json::from_str::<RoutingSettings>).transpose();
     let settings = settings.map_err(|error| Failure::Finding(format!("addresses and routes: {error}")))?;
-    let routing = settings.map(|settings| BesideRouting { settings, told });
+    let routing = settings.map(|settings| ConfinedRouting { settings, told });
     let failed = |error: io::Error| Failure::Finding(format!("the control socket: {error}"));
     let missing = |missing: Missing| Failure::Finding(missing.to_string());
     let entered = confinement::enter(Role::Control, without).map_err(missing)?;
@@ -289,8 +310,8 @@ pub(super) fn control_for_core(
     entered.lock().map_err(missing)?;
     // `launch` starts another process, with a channel to the core of then.
     let gone = || process::exit(0);
-    let besides = Besides { fronts, metrics, routing };
-    beside_core::serve(&UnixListener::from(listener), core, besides, gone).map_err(failed)
+    let duties = ControlDuties { fronts, metrics, routing };
+    beside_core::serve(&UnixListener::from(listener), core, duties, gone).map_err(failed)
 }
 
 /// Tells the operator something; `launch` says whose words they are.

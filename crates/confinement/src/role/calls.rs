@@ -81,6 +81,20 @@ const RESTART: AllowedCall = any(
     "a wait goes on after a stop or a sleep of the machine",
 );
 
+/// The condition that a socket is not connected by what is sent.
+const fn without_connecting(name: &'static str, number: i64, flags: u8, why: &'static str) -> AllowedCall {
+    // Arrays of each place, since a list of conditions lives as long as the program.
+    const IN_2: &[&[Condition]] =
+        &[&[Condition { argument: 2, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
+    const IN_3: &[&[Condition]] =
+        &[&[Condition { argument: 3, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
+    let arguments = if flags == 2 { IN_2 } else { IN_3 };
+    AllowedCall { name, number, only: "without `MSG_FASTOPEN`", why, arguments }
+}
+
+/// Of roles that listen: a socket that listened could be made one that connects.
+const SENDTO_ONLY: AllowedCall = without_connecting("sendto", libc::SYS_sendto, 3, "messages and answers");
+
 /// The standard library looks, in builds with debug assertions, whether a descriptor is open before it closes
 /// it.
 #[cfg(debug_assertions)]
@@ -132,7 +146,7 @@ const CORE: &[AllowedCall] = &[
     FCNTL,
 ];
 
-const SENDMSG: AllowedCall = any("sendmsg", libc::SYS_sendmsg, "messages in several parts");
+const SENDMSG: AllowedCall = without_connecting("sendmsg", libc::SYS_sendmsg, 2, "messages in several parts");
 const CLOCK_NANOSLEEP: AllowedCall = any("clock_nanosleep", libc::SYS_clock_nanosleep, "sleeps");
 const RT_SIGPROCMASK: AllowedCall =
     any("rt_sigprocmask", libc::SYS_rt_sigprocmask, "the beginning and the end of a thread");
@@ -256,7 +270,7 @@ const CONTROL: &[AllowedCall] = &[
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVTIMEO)],
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_SNDTIMEO)],
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVBUF)],
-            // Which it has no right for: it is told so, and asks for less.
+            // It has no right for this: Linux refuses, and it asks by `SO_RCVBUF`.
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_RCVBUFFORCE)],
             &[is(1, libc::IPPROTO_TCP), is(2, libc::TCP_NODELAY)],
             &[is(1, libc::SOL_NETLINK)],
@@ -279,7 +293,7 @@ const CONTROL: &[AllowedCall] = &[
     any("eventfd2", libc::SYS_eventfd2, "bells between threads"),
     RECVFROM,
     RECVMSG,
-    SENDTO,
+    SENDTO_ONLY,
     SENDMSG,
     MMAP,
     MUNMAP,
@@ -313,7 +327,7 @@ const FRONT: &[AllowedCall] = &[
     PPOLL,
     ACCEPT4,
     RECVFROM,
-    SENDTO,
+    SENDTO_ONLY,
     MMAP,
     MUNMAP,
     MREMAP,

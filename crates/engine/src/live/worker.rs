@@ -321,7 +321,7 @@ impl LivePass<'_, '_> {
             } else if !receivers[index].is_guarded() {
                 continue;
             }
-            // Of a guarded port also what it takes to refuse all that came.
+            // For a guarded port, the time to refuse frames counts, too.
             if self.guarded_share.is_needed() {
                 self.guarded_share.took(index, self.clock.program().saturating_sub(now.program));
             }

@@ -1,21 +1,21 @@
 //! The packet loop of a confined core, as control needs it: what would be done in one process are questions
 //! to the core here, which judges each of them.
 
-use super::ask;
-use super::covers::Covers;
+use super::core_channel::{CoreChannel, unexpected};
+use super::prefix_expansion::ExpandedPrefixes;
 use crate::remarks::Remarks;
 use crate::routing::{
     Change, Filled, HeldNextHop, Neighbour, NumberedChanges, Packet, PacketLoop, PortSettings,
     RoutingSettings,
 };
-use crate::tables::{Known, confined};
-use engine::live::Injected;
-use ir::{Entry, Match, Table};
-use messages::Channel;
+use crate::tables::Known;
+use crate::tables::confined::joined;
+use engine::live::{Injected, urgency};
+use ir::{Entry, Match};
 use messages::control::{
     ControlQuestion, CoreAnswer, EntryChange, EntryOperation, LinkFrame, PuntedPacket, ShownEntry, ShownMatch,
 };
-use messages::limits::{LONGEST_EXCHANGE, LONGEST_LINK_FRAME, MOST_CHANGES, MOST_FRAMES};
+use messages::limits::{MOST_CHANGES, MOST_FRAMES};
 use packet::VirtioHeader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -29,17 +29,23 @@ const OTHERS: Duration = Duration::from_micros(200);
 /// How long is waited at once where changes come too fast.
 const SOME: Duration = Duration::from_millis(200);
 
+/// How many packets wait at most that were told beside answers: further ones are lost.
+const MOST_TOLD: usize = 1024;
+
 /// A punted packet, with the reason.
 pub(super) type PuntedFor = (Arc<str>, Packet);
 
+/// What a table holds, by the bits of its keys and how many are given.
+pub(super) type Held = BTreeMap<(u128, u8), Entry>;
+
 /// The loop.
 pub(super) struct ConfinedLoop {
-    core: Arc<Mutex<Channel>>,
+    core: Arc<CoreChannel>,
     remarks: Remarks,
     program: Mutex<Arc<Known>>,
     /// Another program than the one that is known has taken over.
     is_stale: AtomicBool,
-    covers: Mutex<Covers>,
+    expanded: Mutex<ExpandedPrefixes>,
     /// Packets that were told beside answers to frames.
     told: Mutex<Vec<PuntedFor>>,
     /// Why changes were refused, as the operator was told since the program took over.
@@ -48,13 +54,13 @@ pub(super) struct ConfinedLoop {
 
 impl ConfinedLoop {
     /// The loop of a core that runs this program.
-    pub(super) fn new(core: Arc<Mutex<Channel>>, remarks: Remarks, program: Known) -> ConfinedLoop {
+    pub(super) fn new(core: Arc<CoreChannel>, remarks: Remarks, program: Known) -> ConfinedLoop {
         ConfinedLoop {
             core,
             remarks,
             program: Mutex::new(Arc::new(program)),
             is_stale: AtomicBool::new(false),
-            covers: Mutex::default(),
+            expanded: Mutex::default(),
             told: Mutex::default(),
             said: Mutex::default(),
         }
@@ -72,84 +78,99 @@ impl ConfinedLoop {
         self.is_stale.store(false, Ordering::Relaxed);
     }
 
-    /// The neighbours whose next hops the tables hold: those to whom a route of their own leads, in a network
-    /// of the port.
+    /// The next hops that the table of the program holds. Known are the neighbours to whom a route of their
+    /// own leads, in a network of the port.
     ///
     /// # Errors
-    /// The core does not tell what they hold.
+    /// The core does not tell what the tables hold.
     pub(super) fn held_next_hops(&self, settings: &RoutingSettings) -> Result<Vec<HeldNextHop>, String> {
         let known = locked(&self.program).clone();
         let number = |filled: Filled| {
-            let tables = (0..).zip(&known.program.tables);
-            tables.into_iter().find(|(_, table)| table.name == filled.name()).map(|(number, _)| number)
+            let mut tables = (0..).zip(&known.program.tables);
+            tables.find(|(_, table)| table.name == filled.name()).map(|(number, _)| number)
         };
         let Some(hops) = number(Filled::NextHops) else { return Ok(Vec::new()) };
-        let hops = self.held(&known, hops)?;
-        let mut found = Vec::new();
+        let mut neighbours: BTreeMap<u128, IpAddr> = BTreeMap::new();
         for (filled, bits) in [(Filled::Routes, 32), (Filled::Routes6, 128)] {
             let Some(table) = number(filled) else { continue };
-            for ((key, length), route) in self.held(&known, table)? {
-                let hop = route.value.first().and_then(|number| hops.get(&(*number, 16)).zip(Some(*number)));
-                let Some((Entry { value, .. }, number)) = hop.filter(|_| length == bits) else { continue };
-                let &[port, mac, ..] = &value[..] else { continue };
+            let routes = self.held(&known, table)?.into_iter().filter(|((_, length), _)| *length == bits);
+            neighbours.extend(routes.filter_map(|((key, _), route)| {
                 let address = match filled {
                     Filled::Routes => IpAddr::from(Ipv4Addr::from(key as u32)),
                     _ => IpAddr::from(Ipv6Addr::from(key)),
                 };
-                let near = |port: &PortSettings| {
-                    port.addresses.iter().any(|own| own.prefix().contains(address) && own.address != address)
-                };
-                if (port as usize).checked_sub(1).and_then(|at| settings.ports.get(at)).is_some_and(near) {
-                    let [.., a, b, c, d, e, f] = mac.to_be_bytes();
-                    let neighbour = Neighbour { port: port as u16, address };
-                    found.push(HeldNextHop { number: number as u16, neighbour, mac: [a, b, c, d, e, f] });
-                }
-            }
+                Some((*route.value.first()?, address))
+            }));
         }
-        // Of two with one number, the tables say that they have one Ethernet address.
-        found.sort_by_key(|held| held.number);
-        found.dedup_by_key(|held| held.number);
-        Ok(found)
+        let found = self.held(&known, hops)?.into_iter().filter_map(|((number, _), Entry { value, .. })| {
+            let &[port, mac, ..] = &value[..] else { return None };
+            let [.., a, b, c, d, e, f] = mac.to_be_bytes();
+            let at = usize::try_from(port).ok()?.checked_sub(1)?;
+            let near = |address: &IpAddr| {
+                let own = settings.ports.get(at).map(|port: &PortSettings| &port.addresses);
+                let mut own = own.into_iter().flatten();
+                own.any(|own| own.prefix().contains(*address) && own.address != *address)
+            };
+            let address = neighbours.get(&number).copied().filter(near);
+            let neighbour = address.map(|address| Neighbour { port: port as u16, address });
+            Some(HeldNextHop { number: u16::try_from(number).ok()?, neighbour, mac: [a, b, c, d, e, f] })
+        });
+        Ok(found.collect())
     }
 
-    /// What brings tables from what they hold to what is `wanted`.
+    /// What these tables hold. Of one that the core does not tell nothing is known, and the operator is told.
     ///
     /// # Errors
-    /// The core does not tell what they hold.
-    pub(super) fn difference(&self, wanted: &[(Filled, u32, Vec<Entry>)]) -> Result<Vec<Change>, String> {
+    /// Another program has taken over.
+    pub(super) fn held_now(&self, tables: &[(Filled, u32)]) -> Result<Vec<Held>, String> {
         let known = locked(&self.program).clone();
-        let (mut covers, mut changes) = (Covers::default(), Vec::new());
-        for (filled, number, entries) in wanted {
-            let Some(table) = known.program.tables.get(*number as usize) else { continue };
-            entries.iter().for_each(|entry| covers.note(*number, table, entry));
-            let mut held = self.held(&known, *number)?;
-            for entry in entries {
-                let there = held.remove(&joined(table, &entry.key));
-                if there.is_none_or(|there| there.value != entry.value) {
-                    changes.push(Change { table: *filled, entry: entry.clone(), insert: true });
+        let mut all = Vec::new();
+        for (filled, number) in tables {
+            all.push(self.held(&known, *number).or_else(|why| {
+                // Asked for nothing else, the core tells which program runs.
+                self.exchange(Vec::new(), 0);
+                if self.is_stale() {
+                    return Err(why);
                 }
+                self.say(format!("what the table `{}` holds is not known: {why}", filled.name()));
+                Ok(Held::new())
+            })?);
+        }
+        Ok(all)
+    }
+
+    /// What brings tables from what they `held` to what is `wanted`, table by table.
+    pub(super) fn difference(&self, held: Vec<Held>, wanted: &[(Filled, u32, Vec<Entry>)]) -> Vec<Change> {
+        let known = locked(&self.program).clone();
+        let (mut expanded, mut changes) = (ExpandedPrefixes::default(), Vec::new());
+        for ((filled, number, entries), mut held) in wanted.iter().zip(held) {
+            let Some(table) = known.program.tables.get(*number as usize) else { continue };
+            entries.iter().for_each(|entry| expanded.insert(*number, table, entry));
+            let lacks = entries.iter().filter(|entry| !expanded.is_held(*number, table, entry, &held));
+            changes.extend(lacks.map(|entry| Change { table: *filled, entry: entry.clone(), insert: true }));
+            for entry in entries {
+                held.remove(&joined(table, &entry.key));
             }
-            held.retain(|key, _| !covers.covers(*number, table, *key));
+            held.retain(|key, _| !expanded.is_expansion(*number, table, *key));
             let gone = held.into_values().map(|entry| Change { table: *filled, entry, insert: false });
             changes.extend(gone);
         }
-        *locked(&self.covers) = covers;
+        *locked(&self.expanded) = expanded;
         // What goes makes room.
         changes.sort_by_key(|change| change.insert);
-        Ok(changes)
+        changes
     }
 
     /// What a table holds, by the bits of its keys and how many are given.
-    fn held(&self, known: &Known, table: u32) -> Result<BTreeMap<(u128, u8), Entry>, String> {
+    fn held(&self, known: &Known, table: u32) -> Result<Held, String> {
         let number = known.schema.generation;
         let declared = known.program.tables.get(table as usize).ok_or("there is no such table")?;
-        let (mut held, mut from) = (BTreeMap::new(), Some((0, 0)));
+        let (mut held, mut from) = (Held::new(), Some((0, 0)));
         while let Some(place) = from {
             let question = ControlQuestion::Entries { number, table, worker: 0, own: false, place };
-            let page = match ask(&self.core, &question).map_err(|error| error.to_string())? {
+            let page = match self.core.ask(&question).map_err(|error| error.to_string())? {
                 CoreAnswer::Entries(page) => page,
-                CoreAnswer::Refused(why) => return Err(why),
-                _ => return Err("the core answers something else".to_owned()),
+                other => return Err(unexpected(other)),
             };
             for entry in page.entries.into_iter().map(entry_of) {
                 held.insert(joined(declared, &entry.key), entry);
@@ -168,7 +189,7 @@ impl ConfinedLoop {
             if !told.is_empty() || left.is_zero() || self.is_stale() {
                 return told;
             }
-            let patience = left.as_millis().min(LONGEST_EXCHANGE.into()) as u16;
+            let patience = left.as_millis().min(self.core.patience().into()) as u16;
             self.exchange(Vec::new(), patience);
             thread::sleep(OTHERS);
         }
@@ -176,15 +197,21 @@ impl ConfinedLoop {
 
     fn exchange(&self, frames: Vec<LinkFrame>, patience: u16) {
         // Where the core is gone, this process ends.
-        let Ok(answer) = ask(&self.core, &ControlQuestion::Exchange { frames, patience }) else { return };
-        if let CoreAnswer::Exchanged { number, punted, .. } = answer {
+        let Ok(answer) = self.core.ask(&ControlQuestion::Exchange { frames, patience }) else { return };
+        if let CoreAnswer::Exchanged { number, left_out, punted } = answer {
             if number != locked(&self.program).schema.generation {
                 self.is_stale.store(true, Ordering::Relaxed);
             }
             let packet = |PuntedPacket { reason, port, bytes }: PuntedPacket| {
                 (Arc::from(reason), Packet { port, bytes, virtio: VirtioHeader::NONE })
             };
-            locked(&self.told).extend(punted.into_iter().map(packet));
+            let mut told = locked(&self.told);
+            let room = MOST_TOLD.saturating_sub(told.len());
+            told.extend(punted.into_iter().take(room).map(packet));
+            drop(told);
+            if left_out > 0 {
+                self.say("the core leaves out frames by which neighbours are found: there are more than it sends in a second, or an interface has another Ethernet address than at the start of the gateway".to_owned());
+            }
         }
     }
 
@@ -197,7 +224,7 @@ impl ConfinedLoop {
         let all = changes.iter().map(|(_, change)| change.clone()).collect();
         let question = ControlQuestion::Change { number, changes: all };
         let why = loop {
-            match ask(&self.core, &question) {
+            match self.core.ask(&question) {
                 Ok(CoreAnswer::TooFast { milliseconds, .. }) => {
                     thread::sleep(Duration::from_millis(milliseconds.max(1)).min(SOME));
                     // Packets that come meanwhile tell of another program.
@@ -242,7 +269,7 @@ impl PacketLoop for ConfinedLoop {
                 self.say(format!("table `{}`: {why}", table.name));
                 continue;
             }
-            let translated = locked(&self.covers).translate(*number, table, change);
+            let translated = locked(&self.expanded).changes_for(*number, table, change);
             for one in translated {
                 let same = |(_, other): &(usize, EntryChange)| {
                     (other.table, other.bits, other.length) == (one.table, one.bits, one.length)
@@ -254,13 +281,28 @@ impl PacketLoop for ConfinedLoop {
             }
         }
         self.make(&known, together, &mut refused);
+        // A prefix in whose place some prefixes found no room is there as a whole or not at all.
+        let mut undone = Vec::new();
+        for (number, change) in refused.iter().filter_map(|place| changes.get(*place)) {
+            let Some(table) = known.program.tables.get(*number as usize) else { continue };
+            let change = Change { insert: false, ..change.clone() };
+            undone.extend(locked(&self.expanded).changes_for(*number, table, &change));
+        }
+        for some in undone.chunks(MOST_CHANGES) {
+            self.make(&known, some.iter().map(|change| (0, change.clone())).collect(), &mut BTreeSet::new());
+        }
         refused.into_iter().collect()
     }
 
     fn send(&self, frames: Vec<Injected>) {
-        let short = frames.into_iter().filter(|frame| frame.bytes.len() <= LONGEST_LINK_FRAME);
-        let frames: Vec<_> = short.map(|Injected { port, bytes, .. }| LinkFrame { port, bytes }).collect();
+        // The core sends no others.
+        let of_links = frames.into_iter().filter(|frame| urgency::finds_neighbours(&frame.bytes));
+        let frames: Vec<_> = of_links.map(|Injected { port, bytes, .. }| LinkFrame { port, bytes }).collect();
         frames.chunks(MOST_FRAMES).for_each(|some| self.exchange(some.to_vec(), 0));
+    }
+
+    fn has_rate(&self) -> bool {
+        true
     }
 }
 
@@ -277,11 +319,6 @@ fn entry_of(ShownEntry { key, value, priority }: ShownEntry) -> Entry {
         ShownMatch::Range(low, high) => Match::Range { low, high },
     };
     Entry { key: key.into_iter().map(part).collect(), value, priority }
-}
-
-/// The columns of a key, joined, and how many bits are given.
-pub(super) fn joined(table: &Table, key: &[Match]) -> (u128, u8) {
-    confined::joined(table, key)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

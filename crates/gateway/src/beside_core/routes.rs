@@ -11,20 +11,21 @@
 //! process follows one that died, or the core one from which it took over, tables hold what was known before:
 //! neighbours keep their numbers, so that packets go on, and are asked whether they are there still.
 
-use super::ask;
 use super::confined_loop::ConfinedLoop;
+use super::core_channel::CoreChannel;
 use crate::remarks::Remarks;
-use crate::routing::{Hosts, NewHosts, Routing, RoutingSettings};
+use crate::routing::{Filled, Hosts, NewHosts, Routing, RoutingSettings};
 use crate::tables::{Known, confined};
-use messages::Channel;
 use messages::control::ControlQuestion;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-/// How long after a program that cannot be routed by is looked for another one.
+/// How long to wait before asking again whether a program runs by which packets can be routed.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How long Linux may take to tell all its routes: a million of them take some seconds.
+const KERNEL_TELLS: Duration = Duration::from_secs(20);
 
 /// The routing of the gateway, once the first program suits it.
 pub(super) type ShownRouting = Arc<OnceLock<Arc<Routing>>>;
@@ -34,7 +35,7 @@ pub(super) type ShownRouting = Arc<OnceLock<Arc<Routing>>>;
 /// # Errors
 /// No thread can be had.
 pub(super) fn start(
-    core: &Arc<Mutex<Channel>>,
+    core: &Arc<CoreChannel>,
     settings: RoutingSettings,
     told: fn(&str),
 ) -> io::Result<ShownRouting> {
@@ -46,7 +47,7 @@ pub(super) fn start(
     Ok(shown)
 }
 
-fn serve(core: &Arc<Mutex<Channel>>, settings: &RoutingSettings, remarks: &Remarks, shows: &ShownRouting) {
+fn serve(core: &Arc<CoreChannel>, settings: &RoutingSettings, remarks: &Remarks, shows: &ShownRouting) {
     let mut said = String::new();
     let mut say = |why: String| {
         if why != said {
@@ -60,7 +61,7 @@ fn serve(core: &Arc<Mutex<Channel>>, settings: &RoutingSettings, remarks: &Remar
             let (tables, remarks) = (program.program.clone(), remarks.clone());
             let packet_loop = ConfinedLoop::new(core.clone(), remarks.clone(), program);
             let held = packet_loop.held_next_hops(settings)?;
-            let routing = Routing::going_on(&tables, settings, Hosts::default(), remarks, &held);
+            let routing = Routing::resuming(&tables, settings, Hosts::default(), remarks, &held);
             Ok((routing.map_err(|error| error.to_string())?, packet_loop))
         });
         match begun {
@@ -68,24 +69,42 @@ fn serve(core: &Arc<Mutex<Channel>>, settings: &RoutingSettings, remarks: &Remar
             Err(why) => say(why),
         }
     };
-    if let Err(why) = routing.fill_running(|wanted| packet_loop.difference(wanted)) {
-        say(why);
+    // Without the routes of the machine, those that tables hold would go and come again.
+    if let Err(error) = routing.wait_for_kernel(KERNEL_TELLS) {
+        say(format!("the machine's routes are not known: {error}"));
     }
-    // Nobody sets it before.
+    // It is set only here.
     let _ = shows.set(routing.clone());
     routing.follow_kernel(&packet_loop);
+    let mut are_filled = false;
     loop {
-        if !packet_loop.is_stale() {
-            routing.serve_some(|patience| Some(packet_loop.packets(patience).into_iter()), &*packet_loop);
-        } else if let Err(why) = renew(core, settings, &routing, &packet_loop) {
-            say(why);
+        let renewed = if packet_loop.is_stale() {
+            are_filled = false;
+            renew(core, settings, &routing, &packet_loop)
+        } else {
+            Ok(())
+        };
+        let filled = renewed.and_then(|()| {
+            if !are_filled {
+                let held = |tables: &[(Filled, u32)]| packet_loop.held_now(tables);
+                routing.fill_running(held, |held, wanted| packet_loop.difference(held, wanted))?;
+            }
+            Ok(())
+        });
+        are_filled = filled.is_ok();
+        match filled {
+            Ok(()) => {
+                let packets = |patience| Some(packet_loop.packets(patience).into_iter());
+                routing.serve_some(packets, &*packet_loop);
+            }
+            Err(why) => say(why),
         }
     }
 }
 
-/// Another program has taken over.
+/// Another program has taken over, whose tables are to be filled.
 fn renew(
-    core: &Arc<Mutex<Channel>>,
+    core: &Arc<CoreChannel>,
     settings: &RoutingSettings,
     routing: &Routing,
     packet_loop: &ConfinedLoop,
@@ -94,10 +113,10 @@ fn renew(
     let staged = routing.stage(&program.program, settings).map_err(|error| error.to_string())?;
     packet_loop.runs(program);
     staged.commit(settings, NewHosts::none(settings.ports.len()));
-    routing.fill_running(|wanted| packet_loop.difference(wanted))
+    Ok(())
 }
 
 /// The tables of the program that runs.
-fn known(core: &Mutex<Channel>) -> Result<Known, String> {
-    confined::known(&|question: &ControlQuestion| ask(core, question)).map_err(|refusal| refusal.message)
+fn known(core: &CoreChannel) -> Result<Known, String> {
+    confined::known(&|question: &ControlQuestion| core.ask(question)).map_err(|refusal| refusal.message)
 }

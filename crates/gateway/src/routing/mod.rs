@@ -75,7 +75,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use turns::{Cause, EffectQueue};
+use turns::{CHANGES_AT_ONCE, CHANGES_BY_RATE, Cause, EffectQueue};
 
 /// After so many packets control applies their effects. Packets that come together are read together.
 const PACKETS: usize = PuntedPackets::MOST;
@@ -195,14 +195,14 @@ impl Routing {
         hosts: Hosts,
         remarks: Remarks,
     ) -> Result<Routing, RoutingError> {
-        Routing::going_on(program, settings, hosts, remarks, &[])
+        Routing::resuming(program, settings, hosts, remarks, &[])
     }
 
     /// The same, of a program that runs and whose tables hold these next hops.
     ///
     /// # Errors
     /// As for [`Routing::new`].
-    pub(crate) fn going_on(
+    pub(crate) fn resuming(
         program: &Program,
         settings: &RoutingSettings,
         hosts: Hosts,
@@ -214,7 +214,7 @@ impl Routing {
         let filled_tables = filled_tables(program, settings)?;
         let mut state = Controlled {
             active,
-            router: Router::going_on(settings, filled_tables.hops, filled_tables.groups, held),
+            router: Router::resuming(settings, filled_tables.hops, filled_tables.groups, held),
             queue: EffectQueue::default(),
             follower: Follower::new(settings, hosts.names()),
             netlink: None,
@@ -299,26 +299,47 @@ impl Routing {
         thread::spawn(move || routing.serve_kernel(netlink, &*packet_loop, &AtomicBool::new(false)));
     }
 
+    /// Follows the kernel until it has told all that was asked for, or so much time has passed: what it does
+    /// not tell is not there.
+    ///
+    /// # Errors
+    /// It tells nothing any more.
+    pub(crate) fn wait_for_kernel(&self, most: Duration) -> io::Result<()> {
+        let (mut state, until) = (self.lock(), Instant::now() + most);
+        let Some(mut netlink) = state.netlink.take() else { return Ok(()) };
+        let mut followed = Ok(());
+        while followed.is_ok() && !state.follower.is_settled() && Instant::now() < until {
+            followed = state.follow(&mut netlink, self.begun);
+        }
+        state.netlink = Some(netlink);
+        followed
+    }
+
     /// Has the queue bring tables of a program that runs to what is known, by the `difference` from what they
-    /// hold.
+    /// `held` when this began. No changes of tables are made meanwhile.
     ///
     /// # Errors
     /// What they hold is not known.
-    pub(crate) fn fill_running(
+    pub(crate) fn fill_running<H>(
         &self,
-        difference: impl FnOnce(&[(Filled, u32, Vec<Entry>)]) -> Result<Vec<Change>, String>,
+        held: impl FnOnce(&[(Filled, u32)]) -> Result<H, String>,
+        difference: impl FnOnce(H, &[(Filled, u32, Vec<Entry>)]) -> Vec<Change>,
     ) -> Result<(), String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let tables: Vec<_> =
+            self.lock().filled_tables.tables.iter().map(|(&of, &number)| (of, number)).collect();
+        let held = held(&tables)?;
         // What the kernel tells meanwhile comes behind it.
         let mut state = self.lock();
         state.queue.forget_changes();
-        let wanted = state.filled_tables.tables.iter().map(|(&filled, &number)| {
+        let wanted = tables.into_iter().map(|(filled, number)| {
             let mut entries = state.router.entries(filled);
             entries.retain(|entry| !state.router.refused.has_key(filled, &entry.key));
             (filled, number, entries)
         });
-        let changes = difference(&wanted.collect::<Vec<_>>())?;
+        let changes = difference(held, &wanted.collect::<Vec<_>>());
         state.push(Effects { changes, ..Effects::default() }, Cause::Kernel);
+        state.router.numbers.gone();
         Ok(())
     }
 
@@ -545,7 +566,8 @@ impl Routing {
 
     /// Makes the next turn of the queue, if there is one.
     fn make_turn(&self, _turn: &MutexGuard<'_, ()>, packet_loop: &impl PacketLoop) {
-        let next = self.lock().queue.take();
+        let at_once = if packet_loop.has_rate() { CHANGES_BY_RATE } else { CHANGES_AT_ONCE };
+        let next = self.lock().queue.take(at_once);
         let Some(mut turn) = next else { return };
         let refused = turn.make(packet_loop, &self.hosts);
         let (mut state, mut effects) = (self.lock(), Effects::default());

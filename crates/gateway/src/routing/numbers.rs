@@ -10,8 +10,8 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct HeldNextHop {
     /// Its number.
     pub(crate) number: u16,
-    /// Who it is.
-    pub(crate) neighbour: Neighbour,
+    /// Who it is, if that is known.
+    pub(crate) neighbour: Option<Neighbour>,
     /// Its Ethernet address.
     pub(crate) mac: Mac,
 }
@@ -25,23 +25,41 @@ pub(crate) struct Numbers {
     most: u16,
     /// Numbers that neighbours had before, until they are given out to them again.
     before: HashMap<Neighbour, u16>,
+    /// Numbers that are in the table still, of nobody who is known.
+    strange: Vec<u16>,
 }
 
 impl Numbers {
     /// At most so many, numbered from 1.
     pub(crate) fn new(most: usize) -> Numbers {
         let most = most.min(usize::from(LAST)) as u16;
-        Numbers { given: HashMap::new(), free: Vec::new(), next: 1, most, before: HashMap::new() }
+        Numbers {
+            given: HashMap::new(),
+            free: Vec::new(),
+            next: 1,
+            most,
+            before: HashMap::new(),
+            strange: Vec::new(),
+        }
     }
 
-    /// Neighbours had these numbers before, each of them another one: they get them again, and nobody else
-    /// does. To be said before any is given out.
-    pub(crate) fn had(&mut self, before: impl Iterator<Item = (Neighbour, u16)>) {
-        self.before = before.filter(|(_, number)| (1..=self.most).contains(number)).collect();
-        let had: HashSet<u16> = self.before.values().copied().collect();
-        let last = had.iter().max().copied().unwrap_or(0);
-        self.free = (1..last).rev().filter(|number| !had.contains(number)).collect();
+    /// The table holds next hops of these numbers, some of neighbours that are known: these get them again,
+    /// and nobody else does. Those of others nobody gets before they are [`gone`](Numbers::gone). To be said
+    /// before any is given out.
+    pub(crate) fn are_held(&mut self, held: &[HeldNextHop]) {
+        let held = held.iter().filter(|held| (1..=self.most).contains(&held.number));
+        let all: HashSet<u16> = held.clone().map(|held| held.number).collect();
+        self.before = held.filter_map(|held| Some((held.neighbour?, held.number))).collect();
+        let known: HashSet<u16> = self.before.values().copied().collect();
+        let last = all.iter().max().copied().unwrap_or(0);
+        self.free = (1..last).rev().filter(|number| !all.contains(number)).collect();
+        self.strange = all.difference(&known).copied().collect();
         self.next = last + 1;
+    }
+
+    /// The next hops of nobody who is known are to go from the table, before others come.
+    pub(crate) fn gone(&mut self) {
+        self.free.append(&mut self.strange);
     }
 
     /// The neighbour's number, which has one more use from now on. `None` where there is none left.
@@ -99,9 +117,18 @@ mod tests {
     fn whoever_had_a_number_gets_it_again_and_others_get_what_is_left() {
         let mut numbers = Numbers::new(4);
         let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(|port| Neighbour { port, address: [10, 0, 0, 1].into() });
-        numbers.had([(a, 3), (b, 1), (e, 5), (e, 0)].into_iter());
+        let held = |neighbour, number| HeldNextHop { number, neighbour, mac: [0; 6] };
+        numbers.are_held(&[
+            held(Some(a), 3),
+            held(Some(b), 1),
+            held(Some(e), 5),
+            held(Some(e), 0),
+            held(None, 4),
+        ]);
         assert_eq!(numbers.take(c), Some(2));
         assert_eq!((numbers.take(a), numbers.take(b), numbers.take(a)), (Some(3), Some(1), Some(3)));
+        assert_eq!(numbers.take(d), None, "4 is in the table still");
+        numbers.gone();
         assert_eq!((numbers.take(d), numbers.take(e)), (Some(4), None));
     }
 

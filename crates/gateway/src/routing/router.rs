@@ -121,11 +121,11 @@ impl Router {
     /// A router whose links are not known yet. `hops` is how many next hops there is room for, and `groups`
     /// how many sets of several.
     pub(crate) fn new(settings: &RoutingSettings, hops: usize, groups: u16) -> Router {
-        Router::going_on(settings, hops, groups, &[])
+        Router::resuming(settings, hops, groups, &[])
     }
 
     /// The same, of one whose tables hold these next hops.
-    pub(crate) fn going_on(
+    pub(crate) fn resuming(
         settings: &RoutingSettings,
         hops: usize,
         groups: u16,
@@ -161,10 +161,10 @@ impl Router {
         };
         router.set_own();
         let (mut effects, mut actions) = (Effects::default(), Vec::new());
-        router.numbers.had(held.iter().map(|held| (held.neighbour, held.number)));
-        for held in held {
-            // As good as a question from there: it is looked for whether it is there still.
-            router.neighbours.heard(held.neighbour, held.mac, Heard::Question, 0, &mut actions);
+        router.numbers.are_held(held);
+        for (neighbour, held) in held.iter().filter_map(|held| Some((held.neighbour?, held))) {
+            // Taken as a question from this neighbour, so that it is asked whether it is still there.
+            router.neighbours.heard(neighbour, held.mac, Heard::Question, 0, &mut actions);
         }
         router.act(actions, 0, &mut effects);
         for route in &settings.routes {

@@ -23,7 +23,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The most changes of entries that workers are given at once: requests behind them wait until they are made.
+/// Where changes have a rate, frames wait behind them.
 pub(super) const CHANGES_AT_ONCE: usize = 512;
+pub(super) const CHANGES_BY_RATE: usize = 64;
 /// From so many changes on that follow from packets and wait, no more packets are taken. Changes that follow
 /// from the kernel are made before more is read from it.
 pub(super) const WAITING_OF_PACKETS: usize = 4096;
@@ -43,6 +45,11 @@ pub(crate) trait PacketLoop {
 
     /// Sends frames.
     fn send(&self, frames: Vec<Injected>);
+
+    /// Whether changes may have to wait for a rate: then it is given few at once, and frames before them.
+    fn has_rate(&self) -> bool {
+        false
+    }
 }
 
 /// Who caused a change.
@@ -92,12 +99,12 @@ impl EffectQueue {
         self.links.extend(links);
     }
 
-    /// What the next turn does, if there is anything to do.
-    pub(super) fn take(&mut self) -> Option<Turn> {
+    /// What the next turn does, with so many changes at most, if there is anything to do.
+    pub(super) fn take(&mut self, at_once: usize) -> Option<Turn> {
         if self.is_empty() {
             return None;
         }
-        let changes = self.changes.drain(..self.changes.len().min(CHANGES_AT_ONCE));
+        let changes = self.changes.drain(..self.changes.len().min(at_once));
         let of_packets = &mut self.of_packets;
         let changes = changes.map(|(table, change, cause)| {
             *of_packets -= usize::from(cause == Cause::Packets);
@@ -156,10 +163,16 @@ impl EffectQueue {
 impl Turn {
     /// Does it. Says which of the changes found no room.
     pub(super) fn make(&mut self, packet_loop: &impl PacketLoop, hosts: &Hosts) -> Vec<usize> {
-        let refused = if self.changes.is_empty() { Vec::new() } else { packet_loop.change(&self.changes) };
-        if !self.frames.is_empty() {
-            packet_loop.send(std::mem::take(&mut self.frames));
+        let mut send = || {
+            if !self.frames.is_empty() {
+                packet_loop.send(std::mem::take(&mut self.frames));
+            }
+        };
+        if packet_loop.has_rate() {
+            send();
         }
+        let refused = if self.changes.is_empty() { Vec::new() } else { packet_loop.change(&self.changes) };
+        send();
         hosts.hand_over(&std::mem::take(&mut self.for_host));
         for (port, link) in self.links.drain(..) {
             hosts.follow(port, link);

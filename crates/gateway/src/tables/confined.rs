@@ -6,6 +6,7 @@ use super::listing::{Cursor, Listing};
 use super::output::{Output, Waits};
 use super::schema::Known;
 use super::{PART, read, requests};
+use crate::beside_core::core_channel::unexpected as why_unexpected;
 use crate::limits::{PATIENCE, SILENCE};
 use client::answer::TableAnswer;
 use client::frame::TableFrame;
@@ -231,10 +232,7 @@ fn asked_core(core: &AskCore<'_>, question: &ControlQuestion) -> Result<CoreAnsw
 
 /// The refusal that an answer is which was not asked for.
 fn unexpected(answer: CoreAnswer) -> RequestRefusal {
-    let why = match answer {
-        CoreAnswer::Refused(why) => why,
-        _ => "the core answers something else".to_owned(),
-    };
+    let why = why_unexpected(answer);
     RequestRefusal::new(RefusalCode::Refused, RefusalPlace::NONE, why)
 }
 

@@ -135,5 +135,5 @@ fn an_address_that_is_taken_is_told_at_the_start() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("metrics cannot be asked for at 127.0.0.1:9480: Address already in use"), "{said}");
-    assert!(said.contains("`metrics` in the file names another address"), "{said}");
+    assert!(said.contains("give another address as `metrics` in the file"), "{said}");
 }

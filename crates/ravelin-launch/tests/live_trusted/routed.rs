@@ -6,7 +6,10 @@ use super::signed::{ended, gateway_with, ir, policy, signed, trust};
 use super::*;
 use bundle::{KeyPrefix, SignedPolicy, TableRight};
 use messages::control::{ControlQuestion, CoreAnswer, LinkFrame};
+use messages::limits::LONGEST_MESSAGE;
+use rig::FrameReceiver;
 use std::net::SocketAddrV4;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A router as it ships.
 const ROUTER: &str = include_str!("../../../../programs/router.rav");
@@ -79,7 +82,7 @@ impl Trusted {
     fn arrive(&self, address: Ipv4Addr, datagrams: u32, work: impl FnOnce()) -> u32 {
         let from = self.a.inside(|| UdpSocket::bind((HOSTS[0].0, 0))).expect("a socket");
         let to = self.b.inside(|| UdpSocket::bind((address, 0))).expect("a socket");
-        to.set_read_timeout(Some(Duration::from_millis(100))).expect("so");
+        to.set_read_timeout(Some(Duration::from_millis(500))).expect("so");
         let at = SocketAddrV4::new(address, to.local_addr().expect("bound").port());
         let (end, mut bytes) = (Instant::now() + LIMIT, [0; 16]);
         loop {
@@ -90,24 +93,26 @@ impl Trusted {
             }
             assert!(Instant::now() < end, "nothing reaches {address}: {}", self.routes());
         }
+        let all_sent = AtomicBool::new(false);
         thread::scope(|scope| {
             let arrived = scope.spawn(|| {
-                let mut count = 0;
-                let mut bytes = [0; 16];
-                while let Ok(4) = to.recv(&mut bytes) {
-                    let number = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-                    count += u32::from(number > 0);
-                    if number == datagrams {
-                        break;
+                let (mut count, mut bytes) = (0, [0; 4]);
+                loop {
+                    // Who sends may wait for a processor meanwhile.
+                    let over = all_sent.load(Ordering::SeqCst);
+                    match to.recv(&mut bytes) {
+                        Ok(_) => count += u32::from(u32::from_be_bytes(bytes) > 0),
+                        Err(_) if over => return count,
+                        Err(_) => {}
                     }
                 }
-                count
             });
             let sends = scope.spawn(|| {
                 for number in 1..=datagrams {
                     let _ = from.send_to(&number.to_be_bytes(), at);
                     thread::sleep(Duration::from_millis(3));
                 }
+                all_sent.store(true, Ordering::SeqCst);
             });
             work();
             sends.join().expect("sent");
@@ -123,6 +128,20 @@ impl Trusted {
     }
 }
 
+/// The frames of ARP that have come, once there is one.
+fn arrived(mut from: FrameReceiver) -> Vec<Vec<u8>> {
+    let (end, mut all) = (Instant::now() + LIMIT, Vec::new());
+    loop {
+        let seen = all.len();
+        from.receive(|_, frame| all.push(frame.to_vec())).expect("it is there");
+        if seen > 0 && all.len() == seen {
+            return all;
+        }
+        assert!(Instant::now() < end, "nothing comes");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn routes_of_the_machine_and_neighbours_come_into_a_confined_core_and_packets_go_on_whoever_dies() {
     let test =
@@ -131,27 +150,32 @@ fn routes_of_the_machine_and_neighbours_come_into_a_confined_core_and_packets_go
     let (well, said) = trusted.install(&router(trusted.folder.path(), 2, &TABLES), &[]);
     assert!(well, "{said}");
     assert_eq!(trusted.arrive(HOSTS[1].0, 100, || ()), 100);
+    trusted.ip("route add 10.2.2.2/32 dev to-b");
+    trusted.ip("route add 10.9.0.0/16 via 10.2.2.2 dev to-b");
+    assert_eq!(trusted.arrive(FAR, 20, || ()), 20);
+    // A prefix that is shorter than those that a core changes.
+    trusted.ip("route add default via 10.2.2.2 dev to-b");
+    assert_eq!(trusted.arrive(FARTHER, 20, || ()), 20);
+    for prefix in ["10.9.0.0/16", "0.0.0.0/0"] {
+        assert!(trusted.routes().contains(prefix), "{}", trusted.routes());
+    }
 
     // What `control` knew stays in the tables, and whoever follows it goes on with that.
     let control = || {
         trusted.kill("ravelin-control");
         trusted.hears("control was ended by signal 9");
     };
-    assert_eq!(trusted.arrive(HOSTS[1].0, 600, control), 600);
+    for address in [HOSTS[1].0, FAR, FARTHER] {
+        assert_eq!(trusted.arrive(address, 600, control), 600, "{address}");
+    }
     let successor = || {
         let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
         kill_process(launch, Signal::USR2).expect("it runs");
         trusted.hears("another core runs");
     };
-    assert_eq!(trusted.arrive(HOSTS[1].0, 600, successor), 600);
-
-    trusted.ip("route add 10.2.2.2/32 dev to-b");
-    trusted.ip("route add 10.9.0.0/16 via 10.2.2.2 dev to-b");
-    assert_eq!(trusted.arrive(FAR, 20, || ()), 20);
-    assert!(trusted.routes().contains("10.9.0.0/16"), "{}", trusted.routes());
-    // A prefix that is shorter than those that a core changes.
-    trusted.ip("route add default via 10.2.2.2 dev to-b");
-    assert_eq!(trusted.arrive(FARTHER, 20, || ()), 20);
+    for address in [FAR, FARTHER] {
+        assert_eq!(trusted.arrive(address, 600, successor), 600, "{address}");
+    }
 
     trusted.kill("ravelin-core");
     trusted.hears("core: program 2 runs, sha256 ");
@@ -160,12 +184,17 @@ fn routes_of_the_machine_and_neighbours_come_into_a_confined_core_and_packets_go
 }
 
 #[test]
-fn without_rights_nothing_is_routed_and_the_reason_is_told() {
-    let test = "without_rights_nothing_is_routed_and_the_reason_is_told";
+fn a_table_without_a_right_stays_as_it_was_signed_and_the_operator_is_told() {
+    let test = "a_table_without_a_right_stays_as_it_was_signed_and_the_operator_is_told";
     let Some(trusted) = routed(test) else { return };
     let (well, said) = trusted.install(&router(trusted.folder.path(), 2, &TABLES[..1]), &[]);
     assert!(well, "{said}");
     trusted.hears("table `next_hops`: the policy in force gives no right for it");
+    let mut command = Command::new(built("ravelin"));
+    command.args(["table", "show", "next_hops", "--control"]).arg(trusted.folder.path().join("control.sock"));
+    let (well, said) = ended(command.output());
+    // Those of the program's text, and no neighbour of here.
+    assert!(well && said.contains("02:00:00:00:01:02") && !said.contains("02:00:00:00:00:02"), "{said}");
 }
 
 #[test]
@@ -194,10 +223,16 @@ fn a_control_that_is_taken_over_says_on_links_only_who_the_gateway_is() {
     let all = frames.len() as u32;
     let frames = frames.into_iter().map(|(port, bytes)| LinkFrame { port, bytes }).collect();
     let (control, mut core) = channel_of_control(&trusted);
-    let answer = asked(&mut core, &ControlQuestion::Exchange { frames, patience: 0 });
+    let heard = FrameReceiver::of_arp(&trusted.a, "eth").expect("a socket");
+    let mut answer = asked(&mut core, &ControlQuestion::Exchange { frames, patience: 0 });
+    // `control` may have asked before it stood still.
+    if !matches!(answer, Some(CoreAnswer::Exchanged { left_out, .. }) if left_out > 0) {
+        answer = core.receive_alone(LONGEST_MESSAGE).expect("the core answers");
+    }
     assert!(
         matches!(answer, Some(CoreAnswer::Exchanged { left_out, .. }) if left_out == all - 1),
         "{answer:?}"
     );
+    assert_eq!(arrived(heard), [arp(station, own)]);
     kill_process(control, Signal::KILL).expect("it is there");
 }

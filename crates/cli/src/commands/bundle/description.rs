@@ -61,15 +61,20 @@ pub(super) fn policy(path: &Path, text: &[u8], json: bool) -> Result<SignedPolic
         None => EngineVersion::OWN,
     };
     let program = ir_text(&path.with_file_name("").join(file.program), json)?;
-    let tables = read(&program).map(|program| program.tables).unwrap_or_default();
+    let tables = read(&program).map_err(|error| told(error.to_string()))?.tables;
     let mut rights = Vec::new();
     for (table, right) in file.rights {
         let declared = tables.iter().find(|declared| declared.name == table);
         let width = declared.and_then(|declared| u8::try_from(declared.key_bits()).ok());
         let mut prefixes = Vec::new();
+        if right.prefixes.iter().any(|text| text == "*") && width.is_none() {
+            return Err(told(format!(
+                "rights.{table}: `*` stands for all keys of a table, and the program has no table `{table}` with keys of at most 128 bits: correct the name, or write prefixes"
+            )));
+        }
         for text in &right.prefixes {
             let what = format!(
-                "rights.{table}: {text} is neither `*`, for all keys of a table of the program, nor a prefix such as 10.0.0.0/8 or `0x800/5 of 16 bits`, with zeros behind it"
+                "rights.{table}: {text} is neither `*`, for all keys, nor a prefix such as 10.0.0.0/8 or `0x800/5 of 16 bits`, with zeros behind it"
             );
             let all = || KeyPrefix::new(width.filter(|_| text == "*")?, 0, 0);
             prefixes.push(prefix(text).or_else(all).ok_or_else(|| told(what))?);

@@ -200,7 +200,7 @@ fn frames_and_packets_for_the_machine_have_room_by_number_and_by_bytes() {
             queue.push(effects(length), &HashMap::new(), Cause::Packets);
         }
         assert!(!queue.has_room(), "after {most} of {length} bytes");
-        assert!(queue.take().is_some() && queue.has_room());
+        assert!(queue.take(CHANGES_AT_ONCE).is_some() && queue.has_room());
     }
 }
 
@@ -222,7 +222,10 @@ fn changes_that_packets_bring_are_bounded_while_they_wait() {
     let mut effects = Effects::default();
     effects.insert(entry());
     queue.push(effects, &tables, Cause::Kernel);
-    assert!(queue.has_of_kernel() && queue.take().is_some_and(|turn| turn.changes.len() == CHANGES_AT_ONCE));
+    assert!(
+        queue.has_of_kernel()
+            && queue.take(CHANGES_AT_ONCE).is_some_and(|turn| turn.changes.len() == CHANGES_AT_ONCE)
+    );
     assert!(queue.has_room());
     queue.forget_changes();
     assert!(queue.is_empty() && !queue.has_of_kernel());
