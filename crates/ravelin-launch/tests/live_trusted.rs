@@ -414,8 +414,8 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
     fs::write(folder.path().join("filter.rav"), PROGRAM).expect("written");
     let file = folder.path().join("gateway.toml");
     for (gateway, port, refused) in [
-        ("metrics = \"127.0.0.1:9\"", "interface = \"lo\"", "`metrics` cannot be had"),
-        ("", "interface = \"lo\"\naddresses = [\"192.0.2.1/24\"]", "addresses and routes cannot be had"),
+        ("snapshot = \"kept\"", "interface = \"lo\"", "`snapshot` cannot be had"),
+        ("", "interface = \"lo\"\naddresses = [\"192.0.2.1/24\"]", "only beside `[trust]`"),
         ("", "interface = \"lo\"\nkind = \"af_xdp\"", "port lo cannot be had"),
         ("", "on = \"lo\"\nvlan = 20", "port lo.20 cannot be had"),
         ("", "interface = \"lo\"\nimpair = { loss = \"1%\" }", "port lo cannot be had"),
