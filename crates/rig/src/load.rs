@@ -111,8 +111,8 @@ fn burst(frame: &[u8]) -> (Vec<u8>, usize) {
     ([&header[..], &bytes].concat(), packets)
 }
 
-/// Receives the frames of an interface with IPv4 packets, with those of IPv6, or with ARP, with the times at which the
-/// kernel got them.
+/// Receives the frames of an interface with IPv4 packets, with those of IPv6, or with ARP, and the times at
+/// which the kernel got them.
 pub struct FrameReceiver {
     socket: OwnedFd,
     room: Box<[[u8; sys::CAPTURED]; sys::AT_ONCE]>,

@@ -52,13 +52,26 @@ const fn never_executable(name: &'static str, number: i64, why: &'static str) ->
     AllowedCall { name, number, only: "without `PROT_EXEC`", why, arguments: ARGUMENTS }
 }
 
+/// A call that sends. It must not connect: whoever shuts a socket that listens can have it connect by what is
+/// sent (TCP Fast Open, RFC 7413).
+const fn without_connecting(name: &'static str, number: i64, flags: u8, why: &'static str) -> AllowedCall {
+    // A list for each place of the flags, since such a list has to be a constant.
+    const IN_2: &[&[Condition]] =
+        &[&[Condition { argument: 2, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
+    const IN_3: &[&[Condition]] =
+        &[&[Condition { argument: 3, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
+    let arguments = if flags == 2 { IN_2 } else { IN_3 };
+    AllowedCall { name, number, only: "without `MSG_FASTOPEN`", why, arguments }
+}
+
 const READ: AllowedCall = any("read", libc::SYS_read, "messages, bells and frames of TAP devices");
 const WRITE: AllowedCall = any("write", libc::SYS_write, "messages, bells, frames, and error output");
 const CLOSE: AllowedCall = any("close", libc::SYS_close, "ports that went away, and messages' descriptors");
 const PPOLL: AllowedCall = any("ppoll", libc::SYS_ppoll, "waits for packets and messages");
 const RECVFROM: AllowedCall = any("recvfrom", libc::SYS_recvfrom, "messages, and rings of AF_XDP");
 const RECVMSG: AllowedCall = any("recvmsg", libc::SYS_recvmsg, "messages with descriptors from launch");
-const SENDTO: AllowedCall = any("sendto", libc::SYS_sendto, "messages, and rings that are full");
+const SENDTO: AllowedCall =
+    without_connecting("sendto", libc::SYS_sendto, 3, "messages, and rings that are full");
 const MMAP: AllowedCall = never_executable("mmap", libc::SYS_mmap, "memory, and rings of ports");
 const MUNMAP: AllowedCall = any("munmap", libc::SYS_munmap, "gives memory back");
 const MREMAP: AllowedCall = any("mremap", libc::SYS_mremap, "lets large memory grow");
@@ -80,20 +93,6 @@ const RESTART: AllowedCall = any(
     libc::SYS_restart_syscall,
     "a wait goes on after a stop or a sleep of the machine",
 );
-
-/// The condition that a socket is not connected by what is sent.
-const fn without_connecting(name: &'static str, number: i64, flags: u8, why: &'static str) -> AllowedCall {
-    // Arrays of each place, since a list of conditions lives as long as the program.
-    const IN_2: &[&[Condition]] =
-        &[&[Condition { argument: 2, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
-    const IN_3: &[&[Condition]] =
-        &[&[Condition { argument: 3, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
-    let arguments = if flags == 2 { IN_2 } else { IN_3 };
-    AllowedCall { name, number, only: "without `MSG_FASTOPEN`", why, arguments }
-}
-
-/// Of roles that listen: a socket that listened could be made one that connects.
-const SENDTO_ONLY: AllowedCall = without_connecting("sendto", libc::SYS_sendto, 3, "messages and answers");
 
 /// The standard library looks, in builds with debug assertions, whether a descriptor is open before it closes
 /// it.
@@ -293,7 +292,7 @@ const CONTROL: &[AllowedCall] = &[
     any("eventfd2", libc::SYS_eventfd2, "bells between threads"),
     RECVFROM,
     RECVMSG,
-    SENDTO_ONLY,
+    SENDTO,
     SENDMSG,
     MMAP,
     MUNMAP,
@@ -327,7 +326,7 @@ const FRONT: &[AllowedCall] = &[
     PPOLL,
     ACCEPT4,
     RECVFROM,
-    SENDTO_ONLY,
+    SENDTO,
     MMAP,
     MUNMAP,
     MREMAP,

@@ -89,6 +89,9 @@ pub(crate) const ACTIONS: &[Action] = &[
     // Q_SYNC, for all file systems.
     reaching("write-quotas", libc::SYS_quotactl, &[libc::ENOSYS], |_| numbers(&[0x80_0001 << 8])),
     // Networks.
+    reaching("connect-by-sending", libc::SYS_sendto, &[libc::EBADF], |g| {
+        numbers(&[-1, g.memory as i64, 1, libc::MSG_FASTOPEN.into()])
+    }),
     action("socket-unix", libc::SYS_socket, |_| socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)),
     action("socket-ipv4", libc::SYS_socket, |_| socket(libc::AF_INET, libc::SOCK_STREAM, 0)),
     action("socket-ipv6", libc::SYS_socket, |_| socket(libc::AF_INET6, libc::SOCK_DGRAM, 0)),
