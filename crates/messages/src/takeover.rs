@@ -6,7 +6,7 @@
 //!                         ◄── Program, or Refused ────────    it goes on
 //!      verifies, loads it
 //!                         ── Rest ───────────────────────►
-//!                         ◄── Entries, Members, Cells, Inserted … ─  takes no more packets
+//!                         ◄── Entries, Members, Cells, ByControl … ─  takes no more packets
 //!                         ◄── Places ─────────────────────
 //!      has the state
 //!                         ── Ready ──────────────────────►
@@ -73,8 +73,9 @@ pub enum TakeoverAnswer {
         /// Their values.
         cells: Vec<u64>,
     },
-    /// Entries that are there because of rights of `control`.
-    Inserted(Vec<EntryChange>),
+    /// Entries that are there because of rights of `control`, and those of the program that are not there any
+    /// more.
+    ByControl(Vec<EntryChange>),
     /// There is no more state. Where the next packet comes, port by port for each worker.
     Places(Vec<Vec<u32>>),
     /// It never takes a packet again.

@@ -3,7 +3,7 @@
 //! over within a core; counters and meters begin anew.
 
 use crate::changing::{insert_all, undo};
-use crate::granted::{Granted, parts};
+use crate::granted::{Admitted, Granted, key_of, parts};
 use bundle::KeyPrefix;
 use engine::live::Generation;
 use exec::ProgramControl;
@@ -50,8 +50,13 @@ fn told(state: &dyn ProgramControl, table: u32, entry: Entry) -> Option<(Vec<u12
     Some((key, entry.value, ends))
 }
 
-/// The entries under these keys that `control` has inserted and packets have not made theirs.
-pub(crate) fn inserted(generation: &Generation, held: &[(u32, KeyPrefix)]) -> Vec<TakeoverAnswer> {
+/// What `control` has done: the entries under these keys that it has inserted and packets have not made
+/// theirs, and those that the program began with and that are gone from these tables.
+pub(crate) fn done_by_control(
+    generation: &Generation,
+    held: &[(u32, KeyPrefix)],
+    tables: &[u32],
+) -> Vec<TakeoverAnswer> {
     let state = &*generation.backend;
     let change = |&(table, key): &(u32, KeyPrefix)| {
         let parts = parts(&generation.program.tables[table as usize], key)?;
@@ -60,21 +65,45 @@ pub(crate) fn inserted(generation: &Generation, held: &[(u32, KeyPrefix)]) -> Ve
         let operation = EntryOperation::Insert(entry.value);
         stays.then_some(EntryChange { table, length: key.length(), bits: key.bits(), operation })
     };
-    let changes: Vec<_> = held.iter().filter_map(change).collect();
-    changes.chunks(STATE_AT_ONCE).map(|part| TakeoverAnswer::Inserted(part.to_vec())).collect()
+    let mut changes: Vec<_> = held.iter().filter_map(change).collect();
+    changes.extend(tables.iter().flat_map(|table| removed(generation, *table)));
+    changes.chunks(STATE_AT_ONCE).map(|part| TakeoverAnswer::ByControl(part.to_vec())).collect()
 }
 
-/// Gives entries that `control` has inserted in another core to a program that begins with these rights;
-/// returns how many of them are within the rights and had room.
-pub(crate) fn take_inserted(
+/// The entries that the program began with and that a table does not have any more.
+fn removed(generation: &Generation, table: u32) -> Vec<EntryChange> {
+    let Some(declared) = generation.program.tables.get(table as usize) else { return Vec::new() };
+    let is_there = |entry: &Entry| generation.backend.entry(table, &entry.key, entry.priority).is_some();
+    let gone = declared.entries.iter().filter(|entry| !is_there(entry));
+    let change = |entry: &Entry| {
+        let key = key_of(declared, &entry.key)?;
+        let operation = EntryOperation::Remove;
+        Some(EntryChange { table, length: key.length(), bits: key.bits(), operation })
+    };
+    gone.filter_map(change).collect()
+}
+
+/// Does what `control` has done in another core to a program that begins with these rights; returns how many
+/// of the entries are within the rights and had room. Removed is only what the program began with.
+pub(crate) fn take_done(
     generations: &mut [Generation],
     granted: &mut Granted,
     changes: &[EntryChange],
 ) -> u64 {
     let mut taken = 0;
-    // Nothing is removed from one that begins.
-    for change in changes.iter().filter(|change| change.operation != EntryOperation::Remove) {
+    for change in changes {
         let admitted = granted.admit_before(change);
+        if change.operation == EntryOperation::Remove {
+            let of_program = admitted.iter().filter(|_| !granted.holds(change));
+            for Admitted { table, entry, .. } in of_program {
+                let mut was_there = false;
+                for generation in generations.iter_mut() {
+                    was_there |= generation.backend.remove(*table, &entry.key, entry.priority);
+                }
+                taken += u64::from(was_there);
+            }
+            continue;
+        }
         let made: Vec<_> =
             generations.iter_mut().map_while(|generation| insert_all(generation, &admitted).ok()).collect();
         if made.len() == generations.len() {

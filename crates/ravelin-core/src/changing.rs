@@ -186,7 +186,7 @@ fn removals(changes: &[Admitted]) -> impl Iterator<Item = &Admitted> {
 mod tests {
     use super::*;
     use crate::activation::{Loading, Prepared, prepare};
-    use crate::carried::take_inserted;
+    use crate::carried::{done_by_control, take_done};
     use crate::listing::Asked;
     use bundle::{KeyPrefix, TableRight};
     use engine::live::{self, Remote};
@@ -196,6 +196,7 @@ mod tests {
     use lang::pipeline::{CompileOptions, compile};
     use messages::control::{EntryOperation, EntryPage, ShownMatch};
     use messages::limits::ENTRIES_AT_ONCE;
+    use messages::takeover::TakeoverAnswer;
     use std::thread;
     use std::time::Duration;
 
@@ -204,6 +205,7 @@ reason full \"no room\"
 table hosts: exact(u8) -> u8 { capacity 4  age 1h  evict refuse }
 table other: exact(u8) -> u8 { capacity 4 }
 table many: exact(u8) -> u8 { capacity 200 }
+table signed: exact(u8) -> u8 { capacity 4  entries { 5 => 1 } }
 start decoder d(eth: ethernet) {
     learn hosts[7] = 1 else { }
     match other[7] { some x => drop full, none => drop full }
@@ -284,16 +286,29 @@ start decoder d(eth: ethernet) {
     }
 
     #[test]
+    fn another_core_takes_over_what_was_removed_of_the_program_and_nothing_else() {
+        let Prepared { mut generations, mut running } =
+            prepare(&program(), &[right("signed", 2)], LOADING, 2).expect("it loads");
+        let of_signed = |change| EntryChange { table: 3, ..change };
+        let told = |generations: &[Generation]| done_by_control(&generations[0], &[], &[3]);
+        assert_eq!(told(&generations), []);
+        let done = [of_signed(remove(5)), of_signed(remove(6)), remove(5)];
+        assert_eq!(take_done(&mut generations, &mut running.granted, &done), 1);
+        assert!(generations.iter().all(|generation| generation.backend.entries(3).is_empty()));
+        assert_eq!(told(&generations), [TakeoverAnswer::ByControl(vec![of_signed(remove(5))])]);
+    }
+
+    #[test]
     fn another_core_takes_over_what_was_inserted_counts_it_and_removes_nothing() {
         let Prepared { mut generations, mut running } =
             prepare(&program(), &[right("hosts", 2)], LOADING, 2).expect("it loads");
         let granted = &mut running.granted;
-        assert_eq!(take_inserted(&mut generations, granted, &[insert(1, 1), insert(2, 1)]), 2);
+        assert_eq!(take_done(&mut generations, granted, &[insert(1, 1), insert(2, 1)]), 2);
         // A core that was taken over says more than there can be.
-        assert_eq!(take_inserted(&mut generations, granted, &[remove(1), insert(3, 1)]), 0);
+        assert_eq!(take_done(&mut generations, granted, &[remove(1), insert(3, 1)]), 0);
         assert_eq!(granted.held().count(), 2);
         let of_other = EntryChange { table: 1, ..insert(1, 1) };
-        assert_eq!(take_inserted(&mut generations, granted, &[of_other]), 0);
+        assert_eq!(take_done(&mut generations, granted, &[of_other]), 0);
         for generation in &generations {
             assert_eq!(generation.backend.entries(0).len(), 2);
         }

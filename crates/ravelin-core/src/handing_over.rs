@@ -1,7 +1,7 @@
 //! Hands over to another core: what runs, then what packets left in it, then the ports, at which this core
 //! takes no packet from then on. Whatever goes wrong before the last word, this core goes on.
 
-use crate::carried::{carried, inserted};
+use crate::carried::{carried, done_by_control};
 use crate::error::say;
 use crate::policies::Policies;
 use messages::limits::LONGEST_MESSAGE;
@@ -61,14 +61,17 @@ fn rest(other: &mut Channel, policies: &Policies, asked: Option<u64>) -> Result<
         return Ok(false);
     }
     let held: Arc<[_]> = running.granted.held().collect();
+    let tables: Arc<[u32]> = running.granted.tables().collect();
     let resting = activation.remote().rest();
-    let workers = (0..activation.remote().workers() as u16).map(|worker| (worker, held.clone())).collect();
-    let state = resting.each(workers, |generation, ports, (worker, held)| {
+    let workers = (0..activation.remote().workers() as u16)
+        .map(|worker| (worker, held.clone(), tables.clone()))
+        .collect();
+    let state = resting.each(workers, |generation, ports, (worker, held, tables)| {
         let places: Vec<u32> = ports.iter_mut().map(|port| port.place()).collect();
         let mut state = carried(generation, worker);
         // Those of other workers are the same.
         if worker == 0 {
-            state.extend(inserted(generation, &held));
+            state.extend(done_by_control(generation, &held, &tables));
         }
         (state, places)
     });

@@ -77,8 +77,8 @@ impl Before {
                 TakeoverAnswer::Places(places) => break places,
                 TakeoverAnswer::Refused(why) => return Err(CoreError::NotHandedOver(why)),
                 // Where another program is to run, it begins with what was signed.
-                TakeoverAnswer::Inserted(changes) if same => {
-                    state += carried::take_inserted(generations, &mut running.granted, &changes)
+                TakeoverAnswer::ByControl(changes) if same => {
+                    state += carried::take_done(generations, &mut running.granted, &changes)
                 }
                 part => state += carried::take(generations, &plan, part, clock.program()),
             }

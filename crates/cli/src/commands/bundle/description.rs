@@ -74,7 +74,7 @@ pub(super) fn policy(path: &Path, text: &[u8], json: bool) -> Result<SignedPolic
         }
         for text in &right.prefixes {
             let what = format!(
-                "rights.{table}: {text} is neither `*`, for all keys, nor a prefix such as 10.0.0.0/8 or `0x800/5 of 16 bits`, with zeros behind it"
+                "rights.{table}: {text} is no prefix such as 10.0.0.0/8 or `0x800/5 of 16 bits`, with zeros behind it, and not `*`, for all keys"
             );
             let all = || KeyPrefix::new(width.filter(|_| text == "*")?, 0, 0);
             prefixes.push(prefix(text).or_else(all).ok_or_else(|| told(what))?);
