@@ -1,5 +1,6 @@
-//! The control plane beside a confined core: it answers at the control socket by what the core tells it, and
-//! has no way to the packets.
+//! The control plane beside a confined core: it answers at the control socket, and whoever asks for metrics,
+//! by what the core tells it, and follows routes and neighbours. Of packets it has those that the program
+//! punts.
 
 mod confined_loop;
 pub(crate) mod core_channel;

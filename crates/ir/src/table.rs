@@ -65,6 +65,22 @@ impl Table {
         self.keys.iter().map(|column| u32::from(column.width)).sum()
     }
 
+    /// The columns of a key, joined, the first one in the highest bits, and how many bits are given. Of keys
+    /// of more than 128 bits, and of parts that are no prefixes, it says nothing.
+    pub fn joined_key(&self, key: &[Match]) -> (u128, u8) {
+        let (mut bits, mut given) = (0_u128, 0_u8);
+        for (column, part) in self.keys.iter().zip(key) {
+            let (value, length) = match part {
+                Match::Exact(value) => (*value, column.width),
+                Match::Prefix { value, length } => (*value, *length),
+                _ => (0, 0),
+            };
+            bits = bits.checked_shl(column.width.into()).unwrap_or(0) | value;
+            given = given.saturating_add(length);
+        }
+        (bits, given)
+    }
+
     /// How many bits of the key an entry has to give that is changed alone, between two batches.
     pub fn shortest_changed(&self) -> u32 {
         match (self.kind, self.key_bits()) {

@@ -40,9 +40,9 @@ impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for Bounded<T, MO
 
 #[cfg(test)]
 mod tests {
-    use crate::control::{ControlQuestion, EntryChange, EntryOperation};
+    use crate::control::{ControlQuestion, EntryChange, EntryOperation, LinkFrame};
     use crate::frame;
-    use crate::limits::{MOST_CHANGES, MOST_ENTRY_COLUMNS};
+    use crate::limits::{LONGEST_LINK_FRAME, MOST_CHANGES, MOST_ENTRY_COLUMNS, MOST_FRAMES};
 
     #[test]
     fn as_many_changes_and_columns_as_may_be_are_read_and_no_more() {
@@ -60,6 +60,22 @@ mod tests {
         }
         for (changes, columns) in [(MOST_CHANGES + 1, 0), (1, MOST_ENTRY_COLUMNS + 1), (1 << 20, 0)] {
             assert!(read(&question(changes, columns)).is_err(), "{changes} {columns}");
+        }
+    }
+
+    #[test]
+    fn as_many_and_as_long_frames_as_may_be_are_read_and_no_more() {
+        let read = |frames: usize, bytes: usize| {
+            let frame = LinkFrame { port: 1, bytes: vec![9; bytes] };
+            let asked = ControlQuestion::Exchange { frames: vec![frame; frames], patience: 0 };
+            let written = frame::written(&asked).expect("it has a form");
+            frame::read::<ControlQuestion>(&written[4..]).map(|read| read == asked)
+        };
+        for (frames, bytes) in [(0, 0), (MOST_FRAMES, 1), (1, LONGEST_LINK_FRAME)] {
+            assert_eq!(read(frames, bytes), Ok(true));
+        }
+        for (frames, bytes) in [(MOST_FRAMES + 1, 0), (1, LONGEST_LINK_FRAME + 1), (1, 1 << 20)] {
+            assert!(read(frames, bytes).is_err(), "{frames} {bytes}");
         }
     }
 }

@@ -80,6 +80,11 @@ impl<'a> Answering<'a> {
     fn answer(&mut self, question: ControlQuestion) -> CoreAnswer {
         // What was kept of earlier changes, which nobody waits for any more.
         while self.has_kept.try_recv().is_ok() {}
+        if matches!(question, ControlQuestion::Install { .. } | ControlQuestion::Confirm { .. })
+            && let Some(later) = self.too_soon()
+        {
+            return later;
+        }
         let taken = match question {
             ControlQuestion::Show => return self.shown(),
             ControlQuestion::Figures => {
@@ -101,17 +106,9 @@ impl<'a> Answering<'a> {
                 return self.exchange.exchange(number, frames, patience);
             }
             ControlQuestion::Install { bundle, confirm_within } => {
-                if let Some(later) = self.too_soon() {
-                    return later;
-                }
                 self.policies.install(bundle, confirm_within)
             }
-            ControlQuestion::Confirm { hash } => {
-                if let Some(later) = self.too_soon() {
-                    return later;
-                }
-                self.policies.confirm(hash)
-            }
+            ControlQuestion::Confirm { hash } => self.policies.confirm(hash),
         };
         let answer = self.taken(taken);
         self.policy_taken = Some(Instant::now());

@@ -3,7 +3,7 @@
 //! over within a core; counters and meters begin anew.
 
 use crate::changing::{insert_all, undo};
-use crate::granted::{Admitted, Granted, key_of, parts};
+use crate::granted::{Admitted, Granted, parts};
 use bundle::KeyPrefix;
 use engine::live::Generation;
 use exec::ProgramControl;
@@ -76,11 +76,10 @@ fn removed(generation: &Generation, table: u32) -> Vec<EntryChange> {
     let is_there = |entry: &Entry| generation.backend.entry(table, &entry.key, entry.priority).is_some();
     let gone = declared.entries.iter().filter(|entry| !is_there(entry));
     let change = |entry: &Entry| {
-        let key = key_of(declared, &entry.key)?;
-        let operation = EntryOperation::Remove;
-        Some(EntryChange { table, length: key.length(), bits: key.bits(), operation })
+        let (bits, length) = declared.joined_key(&entry.key);
+        EntryChange { table, length, bits, operation: EntryOperation::Remove }
     };
-    gone.filter_map(change).collect()
+    gone.map(change).collect()
 }
 
 /// Does what `control` has done in another core to a program that begins with these rights; returns how many
@@ -94,7 +93,7 @@ pub(crate) fn take_done(
     for change in changes {
         let admitted = granted.admit_before(change);
         if change.operation == EntryOperation::Remove {
-            let of_program = admitted.iter().filter(|_| !granted.holds(change));
+            let of_program = admitted.iter().filter(|change| !granted.holds(change));
             for Admitted { table, entry, .. } in of_program {
                 let mut was_there = false;
                 for generation in generations.iter_mut() {

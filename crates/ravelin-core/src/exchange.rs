@@ -9,7 +9,7 @@
 //! These frames pass no program. So they are of two kinds by which nothing else can be said, and tell no
 //! other addresses than the gateway's, as the guard of a container has it; `launch` says which these are.
 
-use engine::live::{Injected, PuntedPackets, Remote, urgency};
+use engine::live::{Injected, Punted, PuntedPackets, Remote, urgency};
 use guard::{Guard, OwnAddresses};
 use messages::control::{CoreAnswer, LinkFrame, PuntedPacket};
 use messages::limits::{LINK_FRAMES_PER_SECOND, LONGEST_EXCHANGE, LONGEST_PUNTED};
@@ -83,7 +83,10 @@ impl Exchange {
         let remote = &self.remote;
         let punts = self.punts.get_or_insert_with(|| remote.punts(urgency::of_neighbours));
         let patience = Duration::from_millis(patience.min(LONGEST_EXCHANGE).into());
-        let punted = punts.recv_timeout(patience).map(|packets| punted_packets(&packets)).unwrap_or_default();
+        let punted = punts
+            .recv_timeout(patience)
+            .map(|packets| punted_packets((0..packets.len()).filter_map(|index| packets.packet(index))));
+        let punted = punted.unwrap_or_default();
         CoreAnswer::Exchanged { number, left_out, punted }
     }
 
@@ -112,7 +115,7 @@ impl Exchange {
 /// ```
 fn says_no_more_than_it_has_to(frame: &[u8]) -> bool {
     const TARGET: std::ops::Range<usize> = 62..78;
-    let neighbour = |destination: &[u8]| {
+    let goes_where_it_belongs = |destination: &[u8]| {
         // A question is for whoever has the target, or for the group of such.
         let group = destination.starts_with(&[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff])
             && destination[13..] == frame[TARGET.end - 3..TARGET.end];
@@ -125,7 +128,7 @@ fn says_no_more_than_it_has_to(frame: &[u8]) -> bool {
                 let reserved = if frame[54] == 136 { frame[58] & 0x1f } else { frame[58] };
                 frame[12..18] == [0x86, 0xdd, 0x60, 0, 0, 0]
                     && (reserved, &frame[59..62]) == (0, &[0, 0, 0])
-                    && neighbour(&frame[38..54])
+                    && goes_where_it_belongs(&frame[38..54])
                     && frame[78..80] == [if frame[54] == 135 { 1 } else { 2 }, 1]
             }
             _ => false,
@@ -133,9 +136,8 @@ fn says_no_more_than_it_has_to(frame: &[u8]) -> bool {
 }
 
 /// Packets, as `control` is told of them.
-fn punted_packets(packets: &PuntedPackets) -> Vec<PuntedPacket> {
-    let all = (0..packets.len()).filter_map(|index| packets.packet(index));
-    let short = all.filter(|packet| packet.bytes.len() <= LONGEST_PUNTED);
+fn punted_packets<'p>(packets: impl Iterator<Item = Punted<'p>>) -> Vec<PuntedPacket> {
+    let short = packets.filter(|packet| packet.bytes.len() <= LONGEST_PUNTED);
     let told = short.map(|packet| PuntedPacket {
         reason: packet.reason.to_string(),
         port: packet.port,
@@ -253,6 +255,22 @@ mod tests {
         ] {
             assert!(!is_sent(2, &wrong), "{wrong:x?}");
         }
+    }
+
+    #[test]
+    fn packets_that_are_too_long_are_not_told_and_the_others_in_their_order() {
+        let (reason, bytes) = (Arc::from("ours"), vec![7; LONGEST_PUNTED + 1]);
+        let lengths = [60, LONGEST_PUNTED + 1, LONGEST_PUNTED, 42];
+        let packets = lengths.iter().zip(1..).map(|(&length, port)| Punted {
+            reason: &reason,
+            port,
+            time: 0,
+            bytes: &bytes[..length],
+            virtio: VirtioHeader::NONE,
+        });
+        let told = punted_packets(packets);
+        let told: Vec<_> = told.iter().map(|one| (&*one.reason, one.port, one.bytes.len())).collect();
+        assert_eq!(told, [("ours", 1, 60), ("ours", 3, LONGEST_PUNTED), ("ours", 4, 42)]);
     }
 
     #[test]

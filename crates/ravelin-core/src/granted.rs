@@ -154,12 +154,8 @@ impl Granted {
     }
 
     /// Whether a change is of an entry that is there because of a right.
-    pub(crate) fn holds(&self, change: &EntryChange) -> bool {
-        let table = self.program.tables.get(change.table as usize);
-        let width = table.and_then(|table| u8::try_from(table.key_bits()).ok());
-        let key = width.and_then(|width| KeyPrefix::new(width, change.length, change.bits));
-        let held = self.tables.get(&change.table).map(|granted| &granted.held);
-        held.zip(key).is_some_and(|(held, key)| held.contains(&key))
+    pub(crate) fn holds(&self, change: &Admitted) -> bool {
+        self.tables.get(&change.table).is_some_and(|granted| granted.held.contains(&change.key))
     }
 
     /// The tables over which there are rights.
@@ -268,26 +264,6 @@ impl Granted {
 /// The time that so many changes stand for.
 fn cost(count: u32, most: u32) -> Duration {
     Duration::from_nanos((u64::from(count) * 1_000_000_000).div_ceil(u64::from(most.max(1))))
-}
-
-/// The key of these columns: those that are given, joined, where nothing is given behind one that is not
-/// whole.
-pub(crate) fn key_of(table: &Table, parts: &[Match]) -> Option<KeyPrefix> {
-    let (mut bits, mut length, mut is_whole) = (0_u128, 0_u8, true);
-    for (column, part) in table.keys.iter().zip(parts) {
-        let (value, given) = match *part {
-            Match::Exact(value) => (value, column.width),
-            Match::Prefix { value, length } => (value, length),
-            Match::Any => (0, 0),
-            _ => return None,
-        };
-        if given > 0 && !is_whole {
-            return None;
-        }
-        bits = bits.checked_shl(column.width.into()).unwrap_or(0) | value;
-        (length, is_whole) = (length.checked_add(given)?, given == column.width);
-    }
-    KeyPrefix::new(u8::try_from(table.key_bits()).ok()?, length, bits)
 }
 
 /// The columns of a key, where it is one of the table.

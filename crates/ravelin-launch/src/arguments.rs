@@ -263,9 +263,23 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_those_of_their_port_and_what_control_is_told_is_passed_on() {
+        let text = "--metrics 127.0.0.1:9480 --routing {} --port a --own-address 10.0.0.1 --own-address fd00::1 --port b --port c --own-address 10.0.1.1";
+        let settings = parse(&format!("{PATHS} {text}")).expect("understood");
+        let addresses = [vec!["10.0.0.1", "fd00::1"], vec![], vec!["10.0.1.1"]];
+        let addresses = addresses.map(|own| own.into_iter().map(|one| one.parse().expect("one")).collect());
+        assert_eq!(settings.addresses, addresses as [Vec<IpAddr>; 3]);
+        assert_eq!(settings.metrics, "127.0.0.1:9480".parse().ok());
+        assert_eq!(settings.routing, Some("{}".into()));
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         for (more, told) in [
             ("--promiscuous", "behind a `--port`"),
+            ("--own-address 10.0.0.1", "behind a `--port`"),
+            ("--port x --own-address 10.0.0.1/8", "10.0.0.1/8"),
+            ("--metrics x", "invalid socket address"),
             ("--port x --kind af_xdp", "`af_packet`, `tap` or `vnic`"),
             ("--port x --kind vnic --address 10.0.0.1/8", "behind an `--ethernet`"),
             ("--port x --ethernet 1:2", "an Ethernet address"),

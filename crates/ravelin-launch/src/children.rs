@@ -20,7 +20,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{IpAddr, Shutdown, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -296,7 +296,7 @@ impl Core {
     }
 
     /// Starts a process that answers at the control socket, and where metrics are asked for, by what the core
-    /// tells it.
+    /// tells it, once the one before it is [ended](Core::end_control).
     ///
     /// # Errors
     /// It cannot be started, or the core is gone.
@@ -314,7 +314,6 @@ impl Core {
         let mut arguments: Vec<&OsStr> = vec!["control-for-core".as_ref()];
         arguments.extend(do_without(settings));
         let program = &settings.ravelin;
-        self.end_control();
         if settings.front.is_some() {
             let (tells, told) = Channel::pair()?;
             tells.send_within(ANSWERED_WITHIN)?;
@@ -495,29 +494,27 @@ fn supplied(
 
 /// Who `control` is at a port with this Ethernet address and these addresses.
 fn speaks(ethernet: [u8; 6], own: &[IpAddr]) -> OwnAddresses {
-    let four = |address: &IpAddr| if let IpAddr::V4(address) = address { Some(*address) } else { None };
-    let six = |address: &IpAddr| if let IpAddr::V6(address) = address { Some(*address) } else { None };
-    OwnAddresses {
-        ethernet,
-        ipv4: own.iter().filter_map(four).collect(),
-        ipv6: own.iter().filter_map(six).collect(),
-        mtu: (LONGEST_LINK_FRAME - ETHERNET) as u16,
-        advertises: false,
-        dhcp_client: false,
-    }
+    let (ipv4, ipv6) = by_family(own.iter().copied());
+    let mtu = (LONGEST_LINK_FRAME - ETHERNET) as u16;
+    OwnAddresses { ethernet, ipv4, ipv6, mtu, advertises: false, dhcp_client: false }
 }
 
 /// The router in a container, as a message describes it.
 fn router(vnic: &VnicWishes) -> OwnAddresses {
+    let (ipv4, ipv6) = by_family(vnic.addresses.iter().map(|(address, _)| *address));
+    let &VnicWishes { ethernet, mtu, advertises, dhcp_client, .. } = vnic;
+    OwnAddresses { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client }
+}
+
+fn by_family(addresses: impl Iterator<Item = IpAddr>) -> (Vec<Ipv4Addr>, Vec<Ipv6Addr>) {
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
-    for &(address, _) in &vnic.addresses {
+    for address in addresses {
         match address {
             IpAddr::V4(address) => ipv4.push(address),
             IpAddr::V6(address) => ipv6.push(address),
         }
     }
-    let &VnicWishes { ethernet, mtu, advertises, dhcp_client, .. } = vnic;
-    OwnAddresses { ethernet, ipv4, ipv6, mtu, advertises, dhcp_client }
+    (ipv4, ipv6)
 }
 
 /// What chooses the tables' hash functions: the standard library draws its keys from the system, and has no

@@ -94,6 +94,16 @@ fn built(name: &str) -> PathBuf {
     path
 }
 
+/// A network namespace; `None` where that is not allowed here.
+fn namespace(test: &str) -> Option<Namespace> {
+    let made = Namespace::new();
+    if made.is_err() {
+        assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
+        eprintln!("{test}: not run, since network namespaces cannot be made here");
+    }
+    made.ok()
+}
+
 /// A cable between the gateway and a host.
 fn plug(gateway: &Namespace, host: &Namespace, (end, address, last): (&str, Ipv4Addr, u8)) {
     // No IPv6, whose hosts would talk by themselves.
@@ -127,11 +137,7 @@ impl Trusted {
 
     /// With more at the end of its file, and with what is to be made ready in its folder.
     fn with(test: &str, more: &[&str], in_file: &str, ready: impl FnOnce(&Path)) -> Option<Trusted> {
-        let Ok(gateway) = Namespace::new() else {
-            assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
-            eprintln!("{test}: not run, since network namespaces cannot be made here");
-            return None;
-        };
+        let gateway = namespace(test)?;
         let (a, b) = (Namespace::new().expect("another"), Namespace::new().expect("another"));
         plug(&gateway, &a, ("to-a", A, 1));
         plug(&gateway, &b, ("to-b", B, 2));
@@ -427,6 +433,32 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
         let output = command.args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && words.contains(refused), "{port}: {words}");
+    }
+    // More than is handed over.
+    let addresses =
+        |count: u8| (1..=count).map(|last| format!("\"10.0.0.{last}/24\"")).collect::<Vec<_>>().join(",");
+    let routes = "[[route]]\nto = \"10.9.0.0/16\"\nvia = \"10.0.0.254\"\n";
+    let routes = (0..4000).map(|number| {
+        routes
+            .replace("10.9.0.0", &format!("10.{}.{}.0", 9 + number / 256, number % 256))
+            .replace("/16", "/24")
+    });
+    for (text, refused) in [
+        (
+            addresses(65) + "]\n",
+            "port lo cannot have 65 addresses of IPv4 with `--trusted`: 64 at most".to_owned(),
+        ),
+        (addresses(1) + "]\n" + &routes.collect::<String>(), "bytes long as they are handed over".to_owned()),
+    ] {
+        let text = format!(
+            "program = \"filter.rav\"\n[[port]]\ninterface = \"lo\"\naddresses = [{text}{}",
+            signed::trust()
+        );
+        fs::write(&file, text).expect("written");
+        let output =
+            Command::new(built("ravelin")).args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && words.contains(&refused), "{words}");
     }
     // Whoever compiles would not see it.
     let other = tempfile::tempdir().expect("a folder");

@@ -54,14 +54,17 @@ const fn never_executable(name: &'static str, number: i64, why: &'static str) ->
 
 /// A call that sends. It must not connect: whoever shuts a socket that listens can have it connect by what is
 /// sent (TCP Fast Open, RFC 7413).
-const fn without_connecting(name: &'static str, number: i64, flags: u8, why: &'static str) -> AllowedCall {
-    // A list for each place of the flags, since such a list has to be a constant.
-    const IN_2: &[&[Condition]] =
-        &[&[Condition { argument: 2, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
-    const IN_3: &[&[Condition]] =
-        &[&[Condition { argument: 3, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }]];
-    let arguments = if flags == 2 { IN_2 } else { IN_3 };
+const fn without_connecting(
+    name: &'static str,
+    number: i64,
+    arguments: &'static [&'static [Condition]],
+    why: &'static str,
+) -> AllowedCall {
     AllowedCall { name, number, only: "without `MSG_FASTOPEN`", why, arguments }
+}
+
+const fn plain_flags(argument: u8) -> Condition {
+    Condition { argument, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }
 }
 
 const READ: AllowedCall = any("read", libc::SYS_read, "messages, bells and frames of TAP devices");
@@ -71,7 +74,7 @@ const PPOLL: AllowedCall = any("ppoll", libc::SYS_ppoll, "waits for packets and 
 const RECVFROM: AllowedCall = any("recvfrom", libc::SYS_recvfrom, "messages, and rings of AF_XDP");
 const RECVMSG: AllowedCall = any("recvmsg", libc::SYS_recvmsg, "messages with descriptors from launch");
 const SENDTO: AllowedCall =
-    without_connecting("sendto", libc::SYS_sendto, 3, "messages, and rings that are full");
+    without_connecting("sendto", libc::SYS_sendto, &[&[plain_flags(3)]], "messages, and rings that are full");
 const MMAP: AllowedCall = never_executable("mmap", libc::SYS_mmap, "memory, and rings of ports");
 const MUNMAP: AllowedCall = any("munmap", libc::SYS_munmap, "gives memory back");
 const MREMAP: AllowedCall = any("mremap", libc::SYS_mremap, "lets large memory grow");
@@ -145,7 +148,8 @@ const CORE: &[AllowedCall] = &[
     FCNTL,
 ];
 
-const SENDMSG: AllowedCall = without_connecting("sendmsg", libc::SYS_sendmsg, 2, "messages in several parts");
+const SENDMSG: AllowedCall =
+    without_connecting("sendmsg", libc::SYS_sendmsg, &[&[plain_flags(2)]], "messages in several parts");
 const CLOCK_NANOSLEEP: AllowedCall = any("clock_nanosleep", libc::SYS_clock_nanosleep, "sleeps");
 const RT_SIGPROCMASK: AllowedCall =
     any("rt_sigprocmask", libc::SYS_rt_sigprocmask, "the beginning and the end of a thread");

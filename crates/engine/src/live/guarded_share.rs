@@ -11,7 +11,7 @@
 
 use ports::live::Receiver;
 
-/// So much time others get for as much as a guarded port takes: it has a seventeenth of the time at most.
+/// So much time others get for as much as a guarded port takes: about a seventeenth of the time is its.
 const OTHERS: u64 = 16;
 /// The longest debt in nanoseconds: that of a batch of 6 ms. A longer one arises where Linux suspends the
 /// worker within a batch.
@@ -71,7 +71,9 @@ impl GuardedShare {
         self.is_open = self.debt == 0;
     }
 
-    fn is_guarded(&self, port: usize) -> bool {
+    /// Whether the port with this index is guarded.
+    #[inline]
+    pub(super) fn is_guarded(&self, port: usize) -> bool {
         self.guarded.get(port).is_some_and(|guarded| *guarded)
     }
 }

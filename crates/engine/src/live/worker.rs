@@ -318,7 +318,7 @@ impl LivePass<'_, '_> {
                 let is_full = batch.is_full();
                 self.received(memory, batch, device_queue.as_deref_mut())?;
                 self.host_share.over(is_full || receivers[index].has_more());
-            } else if !receivers[index].is_guarded() {
+            } else if !self.guarded_share.is_guarded(index) {
                 continue;
             }
             // For a guarded port, the time to refuse frames counts, too.

@@ -5,18 +5,15 @@ use super::core_channel::{CoreChannel, unexpected};
 use super::prefix_expansion::ExpandedPrefixes;
 use crate::remarks::Remarks;
 use crate::routing::{
-    Change, Filled, HeldNextHop, Neighbour, NumberedChanges, Packet, PacketLoop, PortSettings,
-    RoutingSettings,
+    Change, Filled, HeldNextHop, Neighbour, NumberedChanges, Packet, PacketLoop, RoutingSettings,
 };
 use crate::tables::Known;
-use crate::tables::confined::joined;
+use crate::tables::confined::entry_of;
 use engine::live::{Injected, urgency};
-use ir::{Entry, Match};
-use messages::control::{
-    ControlQuestion, CoreAnswer, EntryChange, EntryOperation, LinkFrame, PuntedPacket, ShownEntry, ShownMatch,
-};
+use ir::Entry;
+use messages::control::{ControlQuestion, CoreAnswer, EntryChange, EntryOperation, LinkFrame, PuntedPacket};
 use messages::limits::{MOST_CHANGES, MOST_FRAMES};
-use packet::VirtioHeader;
+use packet::{PortNumber, VirtioHeader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +28,9 @@ const SOME: Duration = Duration::from_millis(200);
 
 /// How many packets wait at most that were told beside answers: further ones are lost.
 const MOST_TOLD: usize = 1024;
+
+/// How many reasons the operator is told until another program takes over.
+const MOST_SAID: usize = 64;
 
 /// A punted packet, with the reason.
 pub(super) type PuntedFor = (Arc<str>, Packet);
@@ -90,32 +90,29 @@ impl ConfinedLoop {
             tables.find(|(_, table)| table.name == filled.name()).map(|(number, _)| number)
         };
         let Some(hops) = number(Filled::NextHops) else { return Ok(Vec::new()) };
-        let mut neighbours: BTreeMap<u128, IpAddr> = BTreeMap::new();
+        let mut found: BTreeMap<u128, HeldNextHop> = BTreeMap::new();
+        for ((number, _), Entry { value, .. }) in self.held(&known, hops)? {
+            let (&[port, mac, ..], Ok(hop)) = (&value[..], u16::try_from(number)) else { continue };
+            let Ok(port) = PortNumber::try_from(port) else { continue };
+            let [.., a, b, c, d, e, f] = mac.to_be_bytes();
+            let mac = [a, b, c, d, e, f];
+            found.insert(number, HeldNextHop { number: hop, port, neighbour: None, mac });
+        }
         for (filled, bits) in [(Filled::Routes, 32), (Filled::Routes6, 128)] {
             let Some(table) = number(filled) else { continue };
             let routes = self.held(&known, table)?.into_iter().filter(|((_, length), _)| *length == bits);
-            neighbours.extend(routes.filter_map(|((key, _), route)| {
+            for ((key, _), route) in routes {
                 let address = match filled {
                     Filled::Routes => IpAddr::from(Ipv4Addr::from(key as u32)),
                     _ => IpAddr::from(Ipv6Addr::from(key)),
                 };
-                Some((*route.value.first()?, address))
-            }));
+                let hop = route.value.first().and_then(|number| found.get_mut(number));
+                // A host that is farther away may have a route of its own by the same next hop.
+                let Some(hop) = hop.filter(|hop| is_near(settings, hop.port, address)) else { continue };
+                hop.neighbour = Some(Neighbour { port: hop.port, address });
+            }
         }
-        let found = self.held(&known, hops)?.into_iter().filter_map(|((number, _), Entry { value, .. })| {
-            let &[port, mac, ..] = &value[..] else { return None };
-            let [.., a, b, c, d, e, f] = mac.to_be_bytes();
-            let at = usize::try_from(port).ok()?.checked_sub(1)?;
-            let near = |address: &IpAddr| {
-                let own = settings.ports.get(at).map(|port: &PortSettings| &port.addresses);
-                let mut own = own.into_iter().flatten();
-                own.any(|own| own.prefix().contains(*address) && own.address != *address)
-            };
-            let address = neighbours.get(&number).copied().filter(near);
-            let neighbour = address.map(|address| Neighbour { port: port as u16, address });
-            Some(HeldNextHop { number: u16::try_from(number).ok()?, neighbour, mac: [a, b, c, d, e, f] })
-        });
-        Ok(found.collect())
+        Ok(found.into_values().collect())
     }
 
     /// What these tables hold. Of one that the core does not tell nothing is known, and the operator is told.
@@ -149,7 +146,7 @@ impl ConfinedLoop {
             let lacks = entries.iter().filter(|entry| !expanded.is_held(*number, table, entry, &held));
             changes.extend(lacks.map(|entry| Change { table: *filled, entry: entry.clone(), insert: true }));
             for entry in entries {
-                held.remove(&joined(table, &entry.key));
+                held.remove(&table.joined_key(&entry.key));
             }
             held.retain(|key, _| !expanded.is_expansion(*number, table, *key));
             let gone = held.into_values().map(|entry| Change { table: *filled, entry, insert: false });
@@ -173,7 +170,7 @@ impl ConfinedLoop {
                 other => return Err(unexpected(other)),
             };
             for entry in page.entries.into_iter().map(entry_of) {
-                held.insert(joined(declared, &entry.key), entry);
+                held.insert(declared.joined_key(&entry.key), entry);
             }
             from = page.next;
         }
@@ -248,9 +245,10 @@ impl ConfinedLoop {
         }
     }
 
-    /// Tells the operator once of each reason why the core refuses changes.
+    /// Tells the operator once of each reason, and of so many in all until another program takes over.
     fn say(&self, why: String) {
-        if locked(&self.said).insert(why.clone()) {
+        let mut said = locked(&self.said);
+        if said.len() < MOST_SAID && said.insert(why.clone()) {
             self.remarks.say(format!("routes and neighbours: {why}"));
         }
     }
@@ -284,7 +282,10 @@ impl PacketLoop for ConfinedLoop {
         // A prefix in whose place some prefixes found no room is there as a whole or not at all.
         let mut undone = Vec::new();
         for (number, change) in refused.iter().filter_map(|place| changes.get(*place)) {
-            let Some(table) = known.program.tables.get(*number as usize) else { continue };
+            let table = known.program.tables.get(*number as usize);
+            let Some(table) = table.filter(|table| ExpandedPrefixes::concerns(table, &change.entry)) else {
+                continue;
+            };
             let change = Change { insert: false, ..change.clone() };
             undone.extend(locked(&self.expanded).changes_for(*number, table, &change));
         }
@@ -306,19 +307,15 @@ impl PacketLoop for ConfinedLoop {
     }
 }
 
-fn inserts(change: &EntryChange) -> bool {
-    matches!(change.operation, EntryOperation::Insert(_))
+/// Whether an address is one of a neighbour in the networks of a port.
+fn is_near(settings: &RoutingSettings, port: PortNumber, address: IpAddr) -> bool {
+    let port = usize::from(port).checked_sub(1).and_then(|at| settings.ports.get(at));
+    let mut own = port.into_iter().flat_map(|port| &port.addresses);
+    own.any(|own| own.prefix().contains(address) && own.address != address)
 }
 
-fn entry_of(ShownEntry { key, value, priority }: ShownEntry) -> Entry {
-    let part = |part| match part {
-        ShownMatch::Any => Match::Any,
-        ShownMatch::Exact(number) => Match::Exact(number),
-        ShownMatch::Prefix(value, length) => Match::Prefix { value, length },
-        ShownMatch::Masked(value, mask) => Match::Masked { value, mask },
-        ShownMatch::Range(low, high) => Match::Range { low, high },
-    };
-    Entry { key: key.into_iter().map(part).collect(), value, priority }
+fn inserts(change: &EntryChange) -> bool {
+    matches!(change.operation, EntryOperation::Insert(_))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

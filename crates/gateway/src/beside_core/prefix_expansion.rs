@@ -9,7 +9,6 @@
 
 use super::confined_loop::Held;
 use crate::routing::Change;
-use crate::tables::confined::joined;
 use ir::{Entry, Table, TableKind};
 use messages::control::{EntryChange, EntryOperation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,12 +44,17 @@ impl ExpandedPrefixes {
     /// An entry of a table is wanted.
     pub(super) fn insert(&mut self, number: u32, table: &Table, entry: &Entry) {
         let Some((least, _)) = shortest(table) else { return };
-        let (bits, length) = joined(table, &entry.key);
+        let (bits, length) = table.joined_key(&entry.key);
         if length < least {
             self.short.insert((number, length, bits), entry.value.clone());
         } else if length == least {
             self.wanted_at_shortest.insert((number, bits));
         }
+    }
+
+    /// Whether a change of an entry may be one of several prefixes, or of one that covers what it had.
+    pub(super) fn concerns(table: &Table, entry: &Entry) -> bool {
+        shortest(table).is_some_and(|(least, _)| table.joined_key(&entry.key).1 <= least)
     }
 
     /// Whether a prefix stands in the place of a shorter one.
@@ -63,7 +67,7 @@ impl ExpandedPrefixes {
 
     /// Whether an entry that is wanted is held: the entry itself, or all prefixes that stand in its place.
     pub(super) fn is_held(&self, number: u32, table: &Table, entry: &Entry, held: &Held) -> bool {
-        let (key, length) = joined(table, &entry.key);
+        let (key, length) = table.joined_key(&entry.key);
         let has = |key, length| held.get(&(key, length)).is_some_and(|held| held.value == entry.value);
         let Some((least, bits)) = shortest(table).filter(|(least, _)| length < *least) else {
             return has(key, length);
@@ -78,7 +82,7 @@ impl ExpandedPrefixes {
 
     /// What the core has to change for a change of a table.
     pub(super) fn changes_for(&mut self, number: u32, table: &Table, change: &Change) -> Vec<EntryChange> {
-        let (key, length) = joined(table, &change.entry.key);
+        let (key, length) = table.joined_key(&change.entry.key);
         let value = change.insert.then(|| change.entry.value.clone());
         let one = |key, length, value: Option<Vec<u128>>| {
             let operation = value.map_or(EntryOperation::Remove, EntryOperation::Insert);
@@ -213,5 +217,6 @@ mod tests {
         let operation = EntryOperation::Insert(vec![2]);
         assert_eq!(made, [EntryChange { table: 2, length: 16, bits: 3, operation }]);
         assert!(!expanded.is_expansion(2, &tables[2], (3, 16)));
+        assert!(!ExpandedPrefixes::concerns(&tables[2], &change.entry));
     }
 }

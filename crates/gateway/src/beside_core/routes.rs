@@ -76,44 +76,35 @@ fn serve(core: &Arc<CoreChannel>, settings: &RoutingSettings, remarks: &Remarks,
     // It is set only here.
     let _ = shows.set(routing.clone());
     routing.follow_kernel(&packet_loop);
-    let mut are_filled = false;
+    let mut is_ready = false;
     loop {
-        let renewed = if packet_loop.is_stale() {
-            are_filled = false;
-            renew(core, settings, &routing, &packet_loop)
-        } else {
-            Ok(())
-        };
-        let filled = renewed.and_then(|()| {
-            if !are_filled {
-                let held = |tables: &[(Filled, u32)]| packet_loop.held_now(tables);
-                routing.fill_running(held, |held, wanted| packet_loop.difference(held, wanted))?;
-            }
-            Ok(())
-        });
-        are_filled = filled.is_ok();
-        match filled {
-            Ok(()) => {
-                let packets = |patience| Some(packet_loop.packets(patience).into_iter());
-                routing.serve_some(packets, &*packet_loop);
-            }
-            Err(why) => say(why),
+        if packet_loop.is_stale() {
+            is_ready = false;
         }
+        if !is_ready && let Err(why) = make_ready(core, settings, &routing, &packet_loop) {
+            say(why);
+            continue;
+        }
+        is_ready = true;
+        routing.serve_some(|patience| Some(packet_loop.packets(patience).into_iter()), &*packet_loop);
     }
 }
 
-/// Another program has taken over, whose tables are to be filled.
-fn renew(
-    core: &Arc<CoreChannel>,
+/// Has the tables of the program that runs hold what is known.
+fn make_ready(
+    core: &CoreChannel,
     settings: &RoutingSettings,
     routing: &Routing,
     packet_loop: &ConfinedLoop,
 ) -> Result<(), String> {
-    let program = known(core)?;
-    let staged = routing.stage(&program.program, settings).map_err(|error| error.to_string())?;
-    packet_loop.runs(program);
-    staged.commit(settings, NewHosts::none(settings.ports.len()));
-    Ok(())
+    if packet_loop.is_stale() {
+        let program = known(core)?;
+        let staged = routing.stage(&program.program, settings).map_err(|error| error.to_string())?;
+        packet_loop.runs(program);
+        staged.commit(settings, NewHosts::none(settings.ports.len()));
+    }
+    let held = |tables: &[(Filled, u32)]| packet_loop.held_now(tables);
+    routing.fill_running(held, |held, wanted| packet_loop.difference(held, wanted))
 }
 
 /// The tables of the program that runs.

@@ -9,8 +9,7 @@
 use super::effects::Effects;
 use super::kernel::{KernelTable, Ports};
 use super::neighbours::{Mac, Neighbour};
-use super::port::is_link_local;
-use super::port::{Link, PortSettings};
+use super::port::{Link, PortSettings, is_link_local};
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::router::{Router, RoutingSettings};
 use super::rtnetlink::{Condition, RouteNews, Ties, Told, Wanted};

@@ -3,6 +3,7 @@
 
 use super::effects::LAST;
 use super::neighbours::{Mac, Neighbour};
+use packet::PortNumber;
 use std::collections::{HashMap, HashSet};
 
 /// A next hop that a table of the program holds.
@@ -10,6 +11,8 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct HeldNextHop {
     /// Its number.
     pub(crate) number: u16,
+    /// The port that it is at.
+    pub(crate) port: PortNumber,
     /// Who it is, if that is known.
     pub(crate) neighbour: Option<Neighbour>,
     /// Its Ethernet address.
@@ -117,7 +120,7 @@ mod tests {
     fn whoever_had_a_number_gets_it_again_and_others_get_what_is_left() {
         let mut numbers = Numbers::new(4);
         let [a, b, c, d, e] = [1, 2, 3, 4, 5].map(|port| Neighbour { port, address: [10, 0, 0, 1].into() });
-        let held = |neighbour, number| HeldNextHop { number, neighbour, mac: [0; 6] };
+        let held = |neighbour, number| HeldNextHop { number, port: 1, neighbour, mac: [0; 6] };
         numbers.are_held(&[
             held(Some(a), 3),
             held(Some(b), 1),

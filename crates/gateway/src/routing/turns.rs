@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The most changes of entries that workers are given at once: requests behind them wait until they are made.
-/// Where changes have a rate, frames wait behind them.
 pub(super) const CHANGES_AT_ONCE: usize = 512;
+/// The same where changes may have to wait for a rate, and the frames of the next turn behind them.
 pub(super) const CHANGES_BY_RATE: usize = 64;
 /// From so many changes on that follow from packets and wait, no more packets are taken. Changes that follow
 /// from the kernel are made before more is read from it.

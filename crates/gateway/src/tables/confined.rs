@@ -4,16 +4,16 @@
 use super::limits::{CHANGE_WAITS, LISTED, LISTED_STEPS};
 use super::listing::{Cursor, Listing};
 use super::output::{Output, Waits};
-use super::schema::Known;
+use super::schema::{Known, to_client};
 use super::{PART, read, requests};
 use crate::beside_core::core_channel::unexpected as why_unexpected;
 use crate::limits::{PATIENCE, SILENCE};
 use client::answer::TableAnswer;
 use client::frame::TableFrame;
 use client::message::TableRequest;
-use client::{KeyMatch, ListedEntry, RefusalCode, RefusalPlace, RequestRefusal, TableEntry};
+use client::{ListedEntry, RefusalCode, RefusalPlace, RequestRefusal};
 use exec::EntryPlace;
-use ir::{Entry, Match, Table};
+use ir::{Entry, Match};
 use messages::ChannelError;
 use messages::control::{
     ControlQuestion, CoreAnswer, EntryChange, EntryOperation, EntryPage, ShownEntry, ShownMatch, ShownTable,
@@ -184,7 +184,7 @@ impl Session<'_> {
     /// The entries with a key: one for each different value that workers have for it.
     fn find(&self, number: u16, key: &[Match]) -> Result<Vec<ListedEntry>, RequestRefusal> {
         self.known.may_be_told(number)?;
-        let (bits, length) = joined(self.known.table(number)?.1, key);
+        let (bits, length) = self.known.table(number)?.1.joined_key(key);
         let mut found: Vec<ListedEntry> = Vec::new();
         for worker in 0..self.known.schema.workers {
             let (number, table) = (self.known.schema.generation, number.into());
@@ -203,7 +203,7 @@ impl Session<'_> {
         if let Some(why) = &schema.refuses.insert {
             return Err(RequestRefusal::new(RefusalCode::Closed, RefusalPlace::NONE, why));
         }
-        let (bits, length) = joined(table, &entry.key);
+        let (bits, length) = table.joined_key(&entry.key);
         let changes = vec![EntryChange { table: number.into(), length, bits, operation }];
         let question = ControlQuestion::Change { number: self.known.schema.generation, changes };
         let end = Instant::now() + CHANGE_WAITS;
@@ -246,32 +246,17 @@ fn page(answer: CoreAnswer) -> Result<EntryPage, RequestRefusal> {
 
 /// An entry of a worker, from 0.
 fn listed_entry(worker: u16, entry: ShownEntry) -> ListedEntry {
-    let part = |part| match part {
-        ShownMatch::Any => KeyMatch::Any,
-        ShownMatch::Exact(number) => KeyMatch::Exact(number),
-        ShownMatch::Prefix(value, length) => KeyMatch::Prefix { value, length },
-        ShownMatch::Masked(value, mask) => KeyMatch::Masked { value, mask },
-        ShownMatch::Range(low, high) => KeyMatch::Range { low, high },
-    };
-    let key = entry.key.into_iter().map(part).collect();
-    ListedEntry {
-        worker: worker + 1,
-        entry: TableEntry { key, priority: entry.priority, value: entry.value },
-    }
+    ListedEntry { worker: worker + 1, entry: to_client(entry_of(entry)) }
 }
 
-/// The columns of a key, joined, and how many bits are given. A key of more bits than can be joined is one of
-/// a table without a right.
-pub(crate) fn joined(table: &Table, key: &[Match]) -> (u128, u8) {
-    let (mut bits, mut given) = (0_u128, 0_u8);
-    for (column, part) in table.keys.iter().zip(key) {
-        let (value, length) = match part {
-            Match::Exact(value) => (*value, column.width),
-            Match::Prefix { value, length } => (*value, *length),
-            _ => (0, 0),
-        };
-        bits = bits.checked_shl(column.width.into()).unwrap_or(0) | value;
-        given = given.saturating_add(length);
-    }
-    (bits, given)
+/// An entry as the core tells it.
+pub(crate) fn entry_of(ShownEntry { key, value, priority }: ShownEntry) -> Entry {
+    let part = |part| match part {
+        ShownMatch::Any => Match::Any,
+        ShownMatch::Exact(number) => Match::Exact(number),
+        ShownMatch::Prefix(value, length) => Match::Prefix { value, length },
+        ShownMatch::Masked(value, mask) => Match::Masked { value, mask },
+        ShownMatch::Range(low, high) => Match::Range { low, high },
+    };
+    Entry { key: key.into_iter().map(part).collect(), value, priority }
 }

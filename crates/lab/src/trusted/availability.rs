@@ -39,8 +39,9 @@ use std::time::{Duration, Instant};
 const POLICY: usize = 1;
 /// The disturbance begins so long before the stream, and the next stream so long after it.
 const SETTLE: Duration = Duration::from_millis(200);
-/// From one kill to the next, of a process that is started again by itself, and of one that a signal starts.
+/// From one kill to the next of a process that is started again by itself.
 const BETWEEN_KILLS: Duration = Duration::from_millis(20);
+/// The same of a process that a signal starts.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(250);
 /// How often is looked for a process that is to be killed: some run for milliseconds.
 const LOOK: Duration = Duration::from_millis(1);

@@ -153,6 +153,8 @@ fn routes_of_the_machine_and_neighbours_come_into_a_confined_core_and_packets_go
     trusted.ip("route add 10.2.2.2/32 dev to-b");
     trusted.ip("route add 10.9.0.0/16 via 10.2.2.2 dev to-b");
     assert_eq!(trusted.arrive(FAR, 20, || ()), 20);
+    // A host that is farther away, with a route of its own by the same neighbour.
+    trusted.ip("route add 198.51.100.9/32 via 10.2.2.2 dev to-b");
     // A prefix that is shorter than those that a core changes.
     trusted.ip("route add default via 10.2.2.2 dev to-b");
     assert_eq!(trusted.arrive(FARTHER, 20, || ()), 20);

@@ -1,10 +1,11 @@
 //! A gateway that takes only policies that its administrators signed.
 
+use super::changed::{asked, channel_of_control};
 use super::{PROGRAM, Trusted, built};
 use bundle::sign::{Signer, add_signature, sign};
 use bundle::{EngineVersion, SignedPolicy, TableRight};
 use messages::Channel;
-use messages::control::ControlQuestion;
+use messages::control::{ControlQuestion, CoreAnswer};
 use messages::limits::AFTER_POLICY;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
@@ -325,6 +326,30 @@ fn a_full_disk_is_told_and_the_policy_takes_over_nevertheless() {
     fs::remove_file(path.join("filling")).expect("it is there");
     trusted.installed(3, true, &[]);
     trusted.hears("policy version 3 is kept");
+}
+
+#[test]
+fn within_a_second_after_a_policy_the_core_takes_no_other_and_answers_other_questions() {
+    let test = "within_a_second_after_a_policy_the_core_takes_no_other_and_answers_other_questions";
+    let Some(trusted) = gateway(test) else { return };
+    let (control, mut core) = channel_of_control(&trusted);
+    let mut asks = |question: &ControlQuestion| asked(&mut core, question).expect("it answers");
+    let install = ControlQuestion::Install { bundle: vec![1; 9], confirm_within: None };
+    let answers = [&install, &ControlQuestion::Show, &install, &ControlQuestion::Confirm { hash: [0; 32] }]
+        .map(&mut asks);
+    let [
+        CoreAnswer::Refused(_),
+        CoreAnswer::Shown(_),
+        CoreAnswer::TooFast { milliseconds, .. },
+        CoreAnswer::TooFast { .. },
+    ] = answers
+    else {
+        panic!("{answers:?}")
+    };
+    assert!(milliseconds <= AFTER_POLICY.as_millis() as u64);
+    thread::sleep(AFTER_POLICY);
+    assert!(matches!(asks(&install), CoreAnswer::Refused(_)));
+    kill_process(control, Signal::KILL).expect("it is there");
 }
 
 #[test]

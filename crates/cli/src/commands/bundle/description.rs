@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::program;
 use bundle::{EngineVersion, KeyPrefix, SignedPolicy, TableRight, Trust};
-use ir::{print::print, read::read, verify::verify};
+use ir::{Table, print::print, read::read, verify::verify};
 use lang::pipeline::CompileOptions;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -60,8 +60,7 @@ pub(super) fn policy(path: &Path, text: &[u8], json: bool) -> Result<SignedPolic
         }
         None => EngineVersion::OWN,
     };
-    let program = ir_text(&path.with_file_name("").join(file.program), json)?;
-    let tables = read(&program).map_err(|error| told(error.to_string()))?.tables;
+    let (program, tables) = ir_text(&path.with_file_name("").join(file.program), json)?;
     let mut rights = Vec::new();
     for (table, right) in file.rights {
         let declared = tables.iter().find(|declared| declared.name == table);
@@ -94,16 +93,18 @@ pub(super) fn policy(path: &Path, text: &[u8], json: bool) -> Result<SignedPolic
     })
 }
 
-/// The text of the IR of a program, whose tables are filled; or such a text, which is looked through.
-fn ir_text(path: &Path, json: bool) -> Result<String, Failure> {
+/// The text of the IR of a program, whose tables are filled, or such a text, which is looked through; and its
+/// tables.
+fn ir_text(path: &Path, json: bool) -> Result<(String, Vec<Table>), Failure> {
     if path.extension().is_some_and(|extension| extension == "rav") {
-        return Ok(print(&program::ready(path, &CompileOptions::default(), json)?.program));
+        let program = program::ready(path, &CompileOptions::default(), json)?.program;
+        return Ok((print(&program), program.tables));
     }
     let text = program::read(path)?;
     let told = |what: String| Failure::Finding(format!("{}: {what}", path.display()));
     let program = read(&text).map_err(|error| told(error.to_string()))?;
     match verify(&program) {
-        Ok(()) => Ok(text),
+        Ok(()) => Ok((text, program.tables)),
         Err(errors) => {
             Err(told(errors.first().map_or_else(|| "refused".to_owned(), |error| error.to_string())))
         }

@@ -92,6 +92,9 @@ pub(crate) const ACTIONS: &[Action] = &[
     reaching("connect-by-sending", libc::SYS_sendto, &[libc::EBADF], |g| {
         numbers(&[-1, g.memory as i64, 1, libc::MSG_FASTOPEN.into()])
     }),
+    reaching("connect-by-sending-parts", libc::SYS_sendmsg, &[libc::EBADF], |g| {
+        numbers(&[-1, g.memory as i64, libc::MSG_FASTOPEN.into()])
+    }),
     action("socket-unix", libc::SYS_socket, |_| socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)),
     action("socket-ipv4", libc::SYS_socket, |_| socket(libc::AF_INET, libc::SOCK_STREAM, 0)),
     action("socket-ipv6", libc::SYS_socket, |_| socket(libc::AF_INET6, libc::SOCK_DGRAM, 0)),
