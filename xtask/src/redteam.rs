@@ -25,9 +25,10 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     let target = crate::test::target()?;
     // The core that is attacked is the one that users have: built last, and alone.
     let words = ["build", "--release", "--locked", "--quiet"];
-    let others = ["--package", "cli", "--package", "ravelin-launch", "--package", "redteam"];
+    let others = ["cli", "ravelin-launch", "ravelin-vhost", "redteam"].map(|name| ["--package", name]);
     let mut build = cargo(root, &words);
-    let status = build.args(others).env("CARGO_TARGET_DIR", &target).status().context("cargo")?;
+    let status =
+        build.args(others.as_flattened()).env("CARGO_TARGET_DIR", &target).status().context("cargo")?;
     ensure!(status.success(), "the gateway and its attackers do not build: cargo ended with {status}");
     trusted::build(root, &target)?;
     let mut attacks = Command::new(target.join("release/redteam"));

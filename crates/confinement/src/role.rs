@@ -14,11 +14,13 @@ pub enum Role {
     Control,
     /// Listens on a network, and passes on what clients ask that it knows.
     Front,
+    /// Speaks with the monitor of a virtual machine, and passes the machine's notifications on.
+    Vhost,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 4] = [Self::Core, Self::Compile, Self::Control, Self::Front];
+    pub const ALL: [Self; 5] = [Self::Core, Self::Compile, Self::Control, Self::Front, Self::Vhost];
 
     /// The name of the process.
     #[must_use]
@@ -28,6 +30,7 @@ impl Role {
             Self::Compile => "compile",
             Self::Control => "control",
             Self::Front => "front",
+            Self::Vhost => "vhost",
         }
     }
 
@@ -39,6 +42,7 @@ impl Role {
             Self::Compile => c"ravelin-compile",
             Self::Control => c"ravelin-control",
             Self::Front => c"ravelin-front",
+            Self::Vhost => c"ravelin-vhost",
         }
     }
 
@@ -60,6 +64,8 @@ impl Role {
             Self::Control => 512,
             // Its connections, which it limits itself.
             Self::Front => 96,
+            // Files of memory and of events, those of before included.
+            Self::Vhost => 32,
         }
     }
 
@@ -68,7 +74,7 @@ impl Role {
     #[cfg(target_os = "linux")]
     pub(crate) fn most_threads(self) -> u64 {
         match self {
-            Self::Core | Self::Front => 0,
+            Self::Core | Self::Front | Self::Vhost => 0,
             Self::Compile => 16,
             Self::Control => 256,
         }

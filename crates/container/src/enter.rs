@@ -20,7 +20,9 @@ pub struct Inside {
     pub first_user: u32,
     /// Folders and files of the machine that are to be seen although what is around them is hidden.
     pub shown: Vec<PathBuf>,
-    /// What the command gets as its descriptor 3, if it is the monitor of a virtual machine.
+    /// Whether the command is the monitor of a virtual machine.
+    pub monitor: bool,
+    /// What it gets as its descriptor 3, if that is to be anything.
     pub link: Option<RawFd>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
@@ -34,8 +36,8 @@ pub struct Inside {
 pub fn enter(inside: &Inside) -> Result<std::convert::Infallible, ContainerError> {
     let users = File::open(&inside.users).map_err(failed(inside.users.display().to_string()))?;
     groups::join(&inside.users.with_extension(GROUPS))?;
-    limits::limit_process(inside.link.is_some())?;
-    files::put(inside.first_user, &inside.shown, inside.link.is_some())?;
+    limits::limit_process(inside.monitor)?;
+    files::put(inside.first_user, &inside.shown, inside.monitor)?;
     // Where the machine has no memory left, services end before what filters packets. Root inside can take it
     // back only where root of the machine has no right to set limits.
     const FIRST_TO_END: &str = "/proc/self/oom_score_adj";

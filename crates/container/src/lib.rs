@@ -26,7 +26,7 @@ mod sys;
 pub use enter::{Inside, enter};
 pub use holder::{HOLD, Holder, hold};
 pub use limits::{MOST_DESCRIPTORS, MOST_MEMORY, MOST_MEMORY_OF_MONITOR, MOST_PROCESSES};
-pub use namespaces::{FIRST_USER, Namespaces, USERS};
+pub use namespaces::{FIRST_USER, Namespaces, USERS, monitor_socket};
 pub use start::{ENTER, start};
 
 use std::io;

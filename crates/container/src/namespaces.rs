@@ -35,6 +35,12 @@ fn paths(folder: &Path, name: &str) -> [(PathBuf, &'static str); 2] {
         .map(|(ending, file)| (folder.join(format!("{name}.{ending}")), file))
 }
 
+/// The socket at which the monitor of a virtual machine comes to the gateway, where the container's link is
+/// one by vhost-user.
+pub fn monitor_socket(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.vhost"))
+}
+
 /// The file that says which users outside are those of the container: the first, and how many.
 fn users_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.users"))

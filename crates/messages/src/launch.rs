@@ -5,6 +5,7 @@
 //! ```
 
 use guard::OwnAddresses;
+use ports::live::vhost::VhostPort;
 use serde::{Deserialize, Serialize};
 
 /// What `launch` says to the core.
@@ -28,6 +29,8 @@ pub enum LaunchMessage {
         number: u16,
         /// What was obtained.
         port: SuppliedPort,
+        /// What comes back with [`CoreReport::Renewed`].
+        serial: u64,
     },
     /// With one descriptor: the channel by which a program comes that `compile` gives, or has given before.
     Compile,
@@ -120,6 +123,8 @@ pub enum PortWay {
     },
     /// A TAP device, with a queue for each worker.
     Tap,
+    /// The network card of a virtual machine (vhost-user): a bell, and a file for each region of memory.
+    Vhost(VhostPort),
 }
 
 /// What to do with packets that hosts hand over unfinished.
@@ -159,6 +164,12 @@ pub enum CoreReport {
     },
     /// What is to be kept from now on. What is left out stays as it was.
     Keep(Kept),
+    /// What [`LaunchMessage::Renewed`] said is done, or could not be: of what the port was before, nothing is
+    /// used any more.
+    Renewed {
+        /// Which one it was.
+        serial: u64,
+    },
     /// A program was refused, and what ran before goes on.
     Refused {
         /// Why, for people.

@@ -14,6 +14,14 @@ pub const LONGEST_MESSAGE: usize = 1 << 20;
 /// The longest message of `launch` to `control`, in bytes.
 pub const LONGEST_SUPPLY: usize = 16;
 
+/// The longest message of the process that speaks with a machine's monitor, in bytes: eight regions, with
+/// room to spare.
+pub const LONGEST_VHOST_REPORT: usize = 1024;
+
+/// How long this process waits for the core to let go of what was shared before: another core may be taking
+/// over.
+pub const LET_GO_WITHIN: Duration = Duration::from_secs(10);
+
 /// The most workers of a gateway.
 pub const MOST_WORKERS: u16 = 64;
 

@@ -95,7 +95,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let (succeeded, successors) = mpsc::channel();
     let (has_kept, heard_kept) = mpsc::channel();
     let exchange = Exchange::new(remote.clone(), speakers.clone());
-    let (takes, answers, hands_over) = (policies.clone(), policies.clone(), policies.clone());
+    let [takes, answers, hands_over, tells] = std::array::from_fn(|_| policies.clone());
     let began = Arc::new(Barrier::new(5));
     let [compile_began, control_began, launch_began, other_began] = std::array::from_fn(|_| began.clone());
     thread::Builder::new().name("compile".to_owned()).spawn(move || {
@@ -113,9 +113,8 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     })?;
     thread::Builder::new().name("launch".to_owned()).spawn(move || {
         launch_began.wait();
-        if let Err(error) =
-            hear(&mut launch, &renewals, &To { compiled, controlled, succeeded, has_kept, speakers })
-        {
+        let to = To { compiled, controlled, succeeded, has_kept, speakers, policies: tells };
+        if let Err(error) = hear(&mut launch, &renewals, &to) {
             say(&error);
         }
         // Without `launch` nobody restarts what dies.
@@ -173,6 +172,8 @@ struct To {
     /// The newest version of what was to be kept, and why it was not.
     has_kept: mpsc::Sender<(u64, Option<String>)>,
     speakers: Arc<Speakers>,
+    /// Where `launch` is told what became of it.
+    policies: Arc<Policies>,
 }
 
 /// Hears what `launch` says until it is gone.
@@ -182,7 +183,7 @@ fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), C
             LaunchMessage::Compile => drop(descriptors.pop().map(|channel| to.compiled.send(channel))),
             LaunchMessage::Control => drop(descriptors.pop().map(|channel| to.controlled.send(channel))),
             LaunchMessage::HandOver => drop(descriptors.pop().map(|channel| to.succeeded.send(channel))),
-            LaunchMessage::Renewed { number, port } => {
+            LaunchMessage::Renewed { number, port, serial } => {
                 let Some(renewal) = usize::from(number).checked_sub(1).and_then(|at| renewals.get(at)) else {
                     return Err(CoreError::Order("a port that does not exist is there again"));
                 };
@@ -193,6 +194,7 @@ fn hear(launch: &mut Channel, renewals: &[PortRenewal], to: &To) -> Result<(), C
                 if let Err(source) = renewed {
                     say(&CoreError::Port { interface, source });
                 }
+                to.policies.report(&CoreReport::Renewed { serial });
             }
             // Whoever asked may not wait any more.
             LaunchMessage::HasKept { newest, failed } => drop(to.has_kept.send((newest, failed))),

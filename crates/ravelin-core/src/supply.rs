@@ -124,9 +124,10 @@ fn receive(launch: &mut Channel, most: usize) -> Result<(LaunchMessage, Vec<Owne
 
 /// The port as the crate `ports` describes it.
 pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
-    let (kind, frame) = match port.way {
-        PortWay::AfPacket { frame } => (PortKind::AfPacket, frame),
-        PortWay::Tap => (PortKind::Tap, 0),
+    let (kind, frame, vhost) = match port.way {
+        PortWay::AfPacket { frame } => (PortKind::AfPacket, frame, None),
+        PortWay::Tap => (PortKind::Tap, 0, None),
+        PortWay::Vhost(shared) => (PortKind::Vhost, 0, Some(shared)),
     };
     let offloads = match port.unfinished {
         Unfinished::Cut => Offloads::Cut,
@@ -140,6 +141,7 @@ pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
         promiscuous: port.promiscuous,
         keeps_tags: port.router.is_some(),
         frame,
+        vhost,
         mode: port.mode,
     }
 }

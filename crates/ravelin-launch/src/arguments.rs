@@ -6,8 +6,8 @@
 //! --containers FOLDER [--native]
 //! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
 //!     [--own-address ADDRESS]...                                                                       of the gateway there
-//!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest]       of a VNIC
-//! [--metrics ADDRESS:PORT] [--routing TEXT]
+//!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest LINK]   of a VNIC
+//! [--metrics ADDRESS:PORT] [--routing TEXT] [--vhost PATH]
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
 //! --front PATH --listen ADDRESS:PORT --front-key FILE --client TEXT for each client                    likewise
@@ -17,7 +17,7 @@ use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
 use messages::launch::TrustTerms;
 use messages::limits::MOST_WORKERS;
-use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
+use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -53,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) front: Option<Fronting>,
     /// Where metrics can be asked for.
     pub(crate) metrics: Option<SocketAddr>,
+    /// The program `ravelin-vhost`, where a port is linked to a virtual machine by vhost-user.
+    pub(crate) vhost: Option<PathBuf>,
 }
 
 /// The process that listens on a network, and what it is told.
@@ -84,7 +86,7 @@ impl Settings {
     /// One is not known, has no value that is understood, or is missing.
     pub(crate) fn parse(mut parser: Parser) -> Result<Settings, lexopt::Error> {
         let (mut core, mut ravelin, mut file, mut control) = (None, None, None, None);
-        let (mut containers, mut native) = (None, false);
+        let (mut containers, mut native, mut vhost) = (None, false, None);
         let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         let (mut front, mut listen, mut front_key, mut clients) = (None, None, None, Vec::new());
@@ -161,7 +163,13 @@ impl Settings {
                     vnic(&mut ports, &|vnic| vnic.mtu = mtu)?;
                 }
                 Arg::Long("advertises") => vnic(&mut ports, &|vnic| vnic.advertises = true)?,
-                Arg::Long("guest") => vnic(&mut ports, &|vnic| vnic.guest = true)?,
+                Arg::Long("guest") => {
+                    let link = parser
+                        .value()?
+                        .parse_with(|text| GuestLink::of(text).ok_or("it must be `tap` or `vhost-user`"))?;
+                    vnic(&mut ports, &|vnic| vnic.guest = Some(link))?;
+                }
+                Arg::Long("vhost") => vhost = Some(parser.value()?.into()),
                 Arg::Long("dhcp-client") => vnic(&mut ports, &|vnic| vnic.dhcp_client = true)?,
                 other => return Err(other.unexpected()),
             }
@@ -181,6 +189,12 @@ impl Settings {
             (None, None, None) if clients.is_empty() => None,
             _ => return Err("`--front`, `--listen`, `--front-key` and `--client` belong together".into()),
         };
+        let by_vhost = |port: &WantedPort| {
+            port.vnic.as_ref().is_some_and(|vnic| vnic.guest == Some(GuestLink::VhostUser))
+        };
+        if vhost.is_none() && ports.iter().any(by_vhost) {
+            return Err("`--vhost` is missing, which `--guest vhost-user` needs".into());
+        }
         let needed = |name: &str, path: Option<PathBuf>| {
             path.ok_or_else(|| lexopt::Error::from(format!("`--{name}` is missing")))
         };
@@ -199,6 +213,7 @@ impl Settings {
             metrics,
             addresses,
             routing,
+            vhost,
         })
     }
 }
@@ -285,6 +300,8 @@ mod tests {
             ("--port x --ethernet 1:2", "an Ethernet address"),
             ("--port x --ethernet 02:00:00:00:00:01 --address 10.0.0.1/33", "length of a prefix"),
             ("--port x --offloads no", "`cut`, `whole` or `off`"),
+            ("--port x --ethernet 02:00:00:00:00:01 --guest no", "`tap` or `vhost-user`"),
+            ("--port x --ethernet 02:00:00:00:00:01 --guest vhost-user", "`--vhost` is missing"),
             ("--workers 0", "1 to 64"),
             ("--workers 65", "1 to 64"),
             ("--without walls", "walls"),

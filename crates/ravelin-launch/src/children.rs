@@ -2,11 +2,13 @@
 
 use crate::arguments::{Fronting, Settings};
 use crate::compiled::{self, Compiled, HandedIn};
+use crate::error::LaunchError;
 use crate::error_output::pass_on;
 use crate::kept::Store;
+use crate::port::Port;
 use crate::reported::Reported;
 use crate::said::say;
-use crate::supervision::{Event, LaunchError, Port};
+use crate::supervision::Event;
 use confinement::{Role, SeparateStart, separate};
 use guard::OwnAddresses;
 use messages::Channel;
@@ -80,9 +82,16 @@ pub(crate) struct Core {
 }
 
 /// A process that was started; it is ended when this is dropped.
-struct Started {
+pub(crate) struct Started {
     id: i32,
     process: OwnedFd,
+}
+
+impl Started {
+    /// Whether it has this number.
+    pub(crate) fn is(&self, id: i32) -> bool {
+        self.id == id
+    }
 }
 
 impl Drop for Started {
@@ -223,8 +232,9 @@ impl Core {
             Role::Compile => self.compile.as_ref(),
             Role::Control => self.control.as_ref(),
             Role::Front => self.front.as_ref(),
+            Role::Vhost => None,
         };
-        last.is_some_and(|process| process.id == id)
+        last.is_some_and(|process| process.is(id))
     }
 
     /// Has the core take what `compile` gave before, or else starts a process that makes a program of the
@@ -369,7 +379,8 @@ impl Core {
         Ok(self.channel.send(&LaunchMessage::HasKept { newest, failed }, &[])?)
     }
 
-    /// Hands over other descriptors of a port, whose interface is there again.
+    /// Hands over other descriptors of a port, whose interface is there again, or whose machine shares
+    /// something else. The core says `serial` once it has done so.
     ///
     /// # Errors
     /// They cannot be opened, or the core is gone.
@@ -378,11 +389,13 @@ impl Core {
         number: u16,
         port: &Port<'_>,
         settings: &Settings,
+        serial: u64,
     ) -> Result<(), LaunchError> {
         let (described, descriptors) = port.lanes(settings.workers)?;
         let at = usize::from(number).wrapping_sub(1);
         let own = settings.addresses.get(at).map(Vec::as_slice).unwrap_or_default();
-        let message = LaunchMessage::Renewed { number, port: supplied(&described, port.vnic(), own)? };
+        let port = supplied(&described, port.vnic(), own)?;
+        let message = LaunchMessage::Renewed { number, port, serial };
         self.channel.send(&message, &descriptors.iter().map(AsFd::as_fd).collect::<Vec<_>>())?;
         if let Some(lane) = self.lanes.get_mut(at) {
             *lane = Some((described, descriptors));
@@ -422,18 +435,22 @@ fn hear_reports(mut core: Channel, number: u64, store: Option<&Arc<Store>>, even
 }
 
 /// The program of a process, and what it is told and given.
-struct Start<'a> {
-    role: Role,
-    program: &'a Path,
-    arguments: &'a [&'a OsStr],
+pub(crate) struct Start<'a> {
+    pub(crate) role: Role,
+    pub(crate) program: &'a Path,
+    pub(crate) arguments: &'a [&'a OsStr],
     /// Its standard input, and what else it gets.
-    descriptors: &'a [(BorrowedFd<'a>, RawFd)],
+    pub(crate) descriptors: &'a [(BorrowedFd<'a>, RawFd)],
 }
 
 impl Start<'_> {
     /// Starts it apart from the machine, passes on what it tells as errors, and tells when it has ended. It
     /// ends with the calling thread at the latest.
-    fn start(&self, settings: &Settings, events: &SyncSender<Event>) -> Result<Started, LaunchError> {
+    pub(crate) fn start(
+        &self,
+        settings: &Settings,
+        events: &SyncSender<Event>,
+    ) -> Result<Started, LaunchError> {
         let role = self.role;
         let failed = |source| LaunchError::Start { program: self.program.to_owned(), source };
         let program = File::open(self.program).map_err(failed)?;
@@ -462,7 +479,7 @@ impl Start<'_> {
 }
 
 /// The arguments that name the layers to do without.
-fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
+pub(crate) fn do_without(settings: &Settings) -> impl Iterator<Item = &OsStr> {
     settings.without.iter().flat_map(|layer| [OsStr::new("--without"), OsStr::new(layer.name())])
 }
 
@@ -477,6 +494,9 @@ fn supplied(
     Ok(SuppliedPort {
         way: match port.kind {
             PortKind::Tap => PortWay::Tap,
+            PortKind::Vhost => {
+                PortWay::Vhost(port.vhost.clone().ok_or(io::ErrorKind::InvalidData).map_err(io::Error::from)?)
+            }
             _ => PortWay::AfPacket { frame: port.frame },
         },
         router: vnic.map(router),

@@ -4,7 +4,9 @@
 //! ```text
 //! ravelin serve --trusted ─becomes─► launch ─┬─ core      runs packets over the descriptors it is given
 //!                                            ├─ compile   makes a program of a text, once
-//!                                            └─ control   answers at the control socket
+//!                                            ├─ control   answers at the control socket
+//!                                            ├─ front     listens on a network
+//!                                            └─ vhost     speaks with the monitor of a virtual machine
 //! ```
 
 #![forbid(unsafe_code)]
@@ -16,9 +18,15 @@ mod children;
 #[cfg(target_os = "linux")]
 mod compiled;
 #[cfg(target_os = "linux")]
+mod error;
+#[cfg(target_os = "linux")]
 mod error_output;
 #[cfg(target_os = "linux")]
 mod kept;
+#[cfg(target_os = "linux")]
+mod machines;
+#[cfg(target_os = "linux")]
+mod port;
 #[cfg(target_os = "linux")]
 mod reported;
 #[cfg(target_os = "linux")]

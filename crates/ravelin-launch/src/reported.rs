@@ -17,13 +17,18 @@ pub(crate) enum What {
     },
     /// It has refused one.
     Refused,
+    /// It goes on with a port that was handed over anew, or cannot.
+    Renewed {
+        /// Which handing over it was.
+        serial: u64,
+    },
 }
 
 /// A report.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
     pub(crate) what: What,
-    /// What is said of it.
+    /// What is said of it; nothing if it is empty.
     pub(crate) line: String,
 }
 
@@ -57,6 +62,7 @@ impl Reported {
                 (What::Activated { handed_in: because == Because::HandedIn }, line)
             }
             CoreReport::Refused { why } => (What::Refused, format!("core: what ran goes on: {}", told(&why))),
+            CoreReport::Renewed { serial } => (What::Renewed { serial }, String::new()),
             CoreReport::Keep(kept) => return Err(kept),
         };
         Ok(Reported { what, line })

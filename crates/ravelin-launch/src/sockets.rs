@@ -2,7 +2,7 @@
 //! had: whoever has a socket can shut it for all who share it.
 
 use crate::arguments::Fronting;
-use crate::supervision::LaunchError;
+use crate::error::LaunchError;
 use messages::listening::{Listening, listen};
 use ports::live::secret_file;
 use std::io::{self, ErrorKind};

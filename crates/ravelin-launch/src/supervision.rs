@@ -27,23 +27,20 @@
 use crate::arguments::Settings;
 use crate::children::{Core, HasKept, Successor};
 use crate::compiled::{Compiled, LastProgram};
-use crate::kept::{FolderError, Store};
+use crate::error::LaunchError;
+use crate::kept::Store;
+use crate::machines::{MachineEvent, MachineLink, Shared};
+use crate::port::{Port, open_port};
 use crate::reported::{Reported, What};
 use crate::said::say;
 use crate::sockets;
-use confinement::{ProcessEnd, Role, SeparateError};
-use container::{ContainerError, Holder};
+use confinement::{ProcessEnd, Role};
 use messages::limits::{READY_WITHIN, TAKEN_OVER_WITHIN};
 use messages::listening::Listening;
-use ports::live::handed_over::OpenedPort;
-use ports::live::secret_file::SecretFileError;
-use ports::live::{AttachError, HandedOver, VnicWishes, WantedPort};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -58,71 +55,6 @@ const WHILE: Duration = Duration::from_millis(100);
 const LONGEST_WHILE: Duration = Duration::from_secs(5);
 /// How much of what was heard may wait: a core that says more waits itself.
 const MOST_EVENTS: usize = 64;
-
-/// Why the gateway ends.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LaunchError {
-    /// a port cannot be opened
-    #[error("{0}")]
-    Port(#[from] AttachError),
-    /// a container
-    #[error("{0}")]
-    Container(#[from] ContainerError),
-    /// a port whose interface is away
-    #[error("interface {0} is away")]
-    Away(String),
-    /// a process cannot be started
-    #[error("{} cannot be started: {source}", program.display())]
-    Start {
-        /// Its program.
-        program: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// a process cannot be started apart
-    #[error("{0}; `--without` with the name of a layer does without it")]
-    Separate(#[from] SeparateError),
-    /// the control socket cannot be made
-    #[error("cannot be asked at {}: {source}; `control` in the file names another place", path.display())]
-    Control {
-        /// The path of the socket.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// it cannot listen
-    #[error(
-        "cannot be asked at {at}: {source}; `listen` in `[front]` of the file has to be an address of this machine with a free port"
-    )]
-    Listen {
-        /// Where.
-        at: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// it cannot listen for metrics
-    #[error("metrics cannot be asked for at {at}: {source}; give another address as `metrics` in the file")]
-    Metrics {
-        /// Where.
-        at: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// the front has no key
-    #[error("{0}; `ravelin front key new` makes a key, and `[front]` of the file names it")]
-    FrontKey(#[from] SecretFileError),
-    /// policies cannot be kept
-    #[error("policies cannot be kept in {}: {source}", folder.display())]
-    Keep {
-        /// The folder.
-        folder: PathBuf,
-        /// Why.
-        source: FolderError,
-    },
-    /// the system refuses
-    #[error("{0}")]
-    System(#[from] io::Error),
-}
 
 /// What the supervisor hears of.
 pub(crate) enum Event {
@@ -140,6 +72,8 @@ pub(crate) enum Event {
     },
     /// Something was kept, or not, that the core of this number reported.
     Kept(u64, HasKept),
+    /// Something of the machine at the port of this number.
+    Machine(u16, MachineEvent),
     /// A signal came.
     Signal(i32),
 }
@@ -150,39 +84,6 @@ struct Restart {
     wait: Duration,
     /// When, if it is to be started.
     at: Option<Instant>,
-}
-
-impl<'a> Port<'a> {
-    /// Opens it, that of a container with the container's namespaces.
-    fn open(wanted: &'a WantedPort, settings: &Settings) -> Result<Port<'a>, LaunchError> {
-        let vnic = wanted.vnic.as_ref();
-        let says = |why: &ContainerError| {
-            let name = &wanted.interface;
-            say(&format!("ravelin-launch: the container of {name} is without a limit: {why}"));
-        };
-        let container = vnic
-            .map(|vnic| {
-                Holder::start(&settings.containers, &wanted.interface, vnic.container, vnic.guest, says)
-            })
-            .transpose()?;
-        let opened = Some(open_port(wanted, container.as_ref(), settings.workers)?);
-        Ok(Port { wanted, opened, container, handed_over: true })
-    }
-
-    /// New descriptors of it to hand over, with what has to be known of them.
-    ///
-    /// # Errors
-    /// Its interface is away, or they cannot be opened.
-    pub(crate) fn lanes(&self, workers: u16) -> Result<(HandedOver, Vec<OwnedFd>), LaunchError> {
-        let away = || LaunchError::Away(self.wanted.interface.clone());
-        let opened = self.opened.as_ref().ok_or_else(away)?;
-        in_its_network(self.container.as_ref(), || opened.lanes(workers))
-    }
-
-    /// What was wanted of it, if it is the link of a container.
-    pub(crate) fn vnic(&self) -> Option<&VnicWishes> {
-        self.wanted.vnic.as_ref()
-    }
 }
 
 impl Restart {
@@ -214,21 +115,14 @@ impl Restart {
     }
 }
 
-/// A port of the gateway.
-pub(crate) struct Port<'a> {
-    wanted: &'a WantedPort,
-    /// Nothing while its interface is away.
-    opened: Option<OpenedPort>,
-    /// The namespaces of the container whose link it is.
-    container: Option<Holder>,
-    /// Whether the core has the port as it is now.
-    handed_over: bool,
-}
-
 /// A gateway while it runs.
 struct Supervisor<'a> {
     settings: &'a Settings,
     ports: Vec<Port<'a>>,
+    /// Those of ports that are linked to virtual machines by vhost-user.
+    machines: Vec<MachineLink>,
+    /// How often a port was handed over anew.
+    renewals: u64,
     /// Nothing if it could not be made again.
     listening: Option<Listening>,
     /// Whether a process has had it.
@@ -292,9 +186,14 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     let metrics_listens = settings.metrics.map(sockets::of_metrics).transpose()?;
     let (events, heard) = mpsc::sync_channel(MOST_EVENTS);
     heed_signals(&events)?;
+    let machines = (1..).zip(&ports);
+    let machines = machines.map(|(number, port)| MachineLink::expect(number, port, settings, &events));
+    let machines = machines.filter_map(Result::transpose).collect::<Result<_, _>>()?;
     let mut supervisor = Supervisor {
         settings,
         ports,
+        machines,
+        renewals: 0,
         listening,
         listened: false,
         store,
@@ -329,6 +228,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
                 }
             }
             Ok(Event::Kept(number, kept)) => supervisor.kept(number, kept),
+            Ok(Event::Machine(port, event)) => supervisor.machine(port, event),
             Ok(Event::Ended(role, id, ended)) => supervisor.ended(role, id, &ended),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -355,6 +255,8 @@ impl Supervisor<'_> {
         (self.locked, self.active) = (false, false);
         (self.compile_restart, self.control_restart) = (Restart::new(), Restart::new());
         self.front_restart = Restart::new();
+        // What was shared before, nobody uses any more.
+        self.machines.iter_mut().for_each(MachineLink::unused);
         self.core =
             Some(Core::start(self.settings, &self.ports, self.cores, self.store.as_ref(), &self.events)?);
         Ok(())
@@ -505,6 +407,7 @@ impl Supervisor<'_> {
                 // It says so only of what it took over with.
                 What::Activated { .. } => return,
                 What::Refused => self.reported(number, false),
+                What::Renewed { .. } => return,
             }
             return say(&reported.line);
         }
@@ -528,6 +431,7 @@ impl Supervisor<'_> {
             }
             What::TookOver => return,
             What::Refused => self.reported(number, false),
+            What::Renewed { serial } => return self.machines.iter_mut().for_each(|link| link.done(serial)),
         }
         say(&reported.line);
     }
@@ -542,6 +446,9 @@ impl Supervisor<'_> {
 
     /// A process has ended.
     fn ended(&mut self, role: Role, id: i32, ended: &io::Result<ProcessEnd>) {
+        if role == Role::Vhost {
+            return self.machine_ended(id, ended);
+        }
         let well = matches!(ended, Ok(ProcessEnd::Exited(0)));
         let of_successor = self.successor.as_ref().is_some_and(|successor| successor.core.has(role, id));
         if !of_successor && !self.core.as_ref().is_some_and(|core| core.has(role, id)) {
@@ -573,14 +480,57 @@ impl Supervisor<'_> {
             Role::Compile if well => return,
             // Without a program every packet is dropped; with one, whoever asked for another asks again.
             Role::Compile if !self.active => self.compile_restart.ended(),
-            Role::Compile => {}
+            Role::Compile | Role::Vhost => {}
         }
         say(&format!("ravelin-launch: {}", ending(role, ended)));
     }
 
+    /// Something is heard of the machine at a port.
+    fn machine(&mut self, number: u16, event: MachineEvent) {
+        let Supervisor { settings, machines, events, .. } = self;
+        let Some(link) = machines.iter_mut().find(|link| link.is_of(number)) else { return };
+        match link.hears(event, settings, events) {
+            Ok(Some(shared)) => self.share(number, shared),
+            Ok(None) => {}
+            Err(error) => say(&format!("ravelin-launch: port {number}: vhost: {error}")),
+        }
+    }
+
+    /// The process that speaks with a machine's monitor has ended.
+    fn machine_ended(&mut self, id: i32, ended: &io::Result<ProcessEnd>) {
+        let Some(link) = self.machines.iter_mut().find(|link| link.has(id)) else { return };
+        let (number, shared) = (link.port(), link.end());
+        say(&format!("ravelin-launch: port {number}: {}", ending(Role::Vhost, ended)));
+        if let Ok(shared) = shared {
+            self.share(number, shared);
+        }
+    }
+
+    /// The core is to have this of the machine at a port.
+    fn share(&mut self, number: u16, Shared { bell, rings }: Shared) {
+        let Some(port) = self.ports.get_mut(usize::from(number).wrapping_sub(1)) else { return };
+        let name = &port.wanted.interface;
+        let Some(opened) = port.opened.as_mut() else { return };
+        let is_linked = rings.is_some();
+        let shared = opened.share(bell, rings);
+        port.handed_over = false;
+        match shared {
+            Ok(()) if is_linked => {
+                say(&format!("ravelin-launch: port {number}: {name} is linked to a virtual machine"));
+            }
+            Ok(()) => {}
+            Err(error) => {
+                say(&format!("ravelin-launch: port {number}: the virtual machine at {name}: {error}"));
+                // Its monitor finds the connection ended.
+                let link = self.machines.iter_mut().find(|link| link.is_of(number));
+                drop(link.map(MachineLink::end));
+            }
+        }
+    }
+
     /// Where the interface of a port has gone, whatever is there of its name is opened and handed over.
     fn look(&mut self) {
-        let Supervisor { settings, ports, core, successor, .. } = self;
+        let Supervisor { settings, ports, machines, renewals, core, successor, .. } = self;
         for (port, number) in ports.iter_mut().zip(1..) {
             let name = &port.wanted.interface;
             if port.opened.as_ref().is_some_and(|opened| !opened.is_there()) {
@@ -598,9 +548,14 @@ impl Supervisor<'_> {
             }
             if let (Some(_), Some(core), None, false) =
                 (&port.opened, core.as_mut(), &successor, port.handed_over)
-                && core.renew(number, port, settings).is_ok()
+                && core.renew(number, port, settings, *renewals + 1).is_ok()
             {
+                *renewals += 1;
                 port.handed_over = true;
+                if let Some(link) = machines.iter_mut().find(|link| link.is_of(number)) {
+                    link.handed_over(*renewals);
+                    continue;
+                }
                 say(&format!("ravelin-launch: port {number}: {name} is there again"));
             }
         }
@@ -615,27 +570,6 @@ fn core_of<'c>(
 ) -> Option<&'c mut Core> {
     let successor = successor.as_mut().map(|successor| &mut successor.core);
     core.iter_mut().chain(successor).find(|core| core.is(number))
-}
-
-/// Opens a port, that of a container in its network.
-fn open_port(
-    wanted: &WantedPort,
-    container: Option<&Holder>,
-    workers: u16,
-) -> Result<OpenedPort, LaunchError> {
-    in_its_network(container, || OpenedPort::open(wanted, workers))
-}
-
-/// Does something with a port where its interface is: in the network of its container, or in that of this
-/// process.
-fn in_its_network<T: Send>(
-    container: Option<&Holder>,
-    work: impl FnOnce() -> Result<T, AttachError> + Send,
-) -> Result<T, LaunchError> {
-    Ok(match container {
-        Some(container) => container.namespaces.inside(work)??,
-        None => work()?,
-    })
 }
 
 /// Says how a process ended.

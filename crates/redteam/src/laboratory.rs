@@ -4,8 +4,10 @@
 use crate::actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
 use crate::attacks::{ATTACKS, Attack, MARKER};
 use crate::frames::{Scene, ethernet, udp4};
+use crate::rings::{RING_ATTACKS, RingAttack};
 use crate::tap::Tap;
 use crate::virtual_machine::{GuestSystem, VirtualMachine};
+use ports::live::GuestLink;
 use rig::Namespace;
 use serde::Serialize;
 use std::fs;
@@ -101,23 +103,52 @@ pub struct Laboratory {
     sender: PathBuf,
     folder: tempfile::TempDir,
     machine: Option<VirtualMachine>,
+    /// How the machine is linked, if there is one.
+    link: Option<GuestLink>,
     launch: Child,
     told: Receiver<String>,
     ends: u64,
 }
 
+/// Who is in the container.
+pub enum InContainer {
+    /// Services, as processes.
+    Services,
+    /// A virtual machine.
+    Machine(GuestSystem),
+    /// A monitor without a machine, which shares its memory and does with the rings what it likes.
+    Rings,
+}
+
+impl InContainer {
+    /// How the machine is linked, if it is one.
+    fn link(&self) -> Option<GuestLink> {
+        match self {
+            InContainer::Services => None,
+            InContainer::Machine(guest) => Some(guest.link),
+            InContainer::Rings => Some(GuestLink::VhostUser),
+        }
+    }
+}
+
+/// The tier of a monitor without a machine.
+const BY_RINGS: &str = "T2 rings";
+
+/// How often an attack by rings is made, each time by another machine.
+const TIMES: u32 = 3;
+
 impl Laboratory {
-    /// Starts it with the programs that are beside `redteam`, which is this program; with a virtual machine
-    /// in the container if there is a system for it.
+    /// Starts it with the programs that are beside `redteam`, which is this program.
     ///
     /// # Errors
     /// Namespaces cannot be made, or a program is missing.
-    pub fn start(redteam: &Path, guest: Option<&GuestSystem>) -> io::Result<Laboratory> {
+    pub fn start(redteam: &Path, inside: &InContainer) -> io::Result<Laboratory> {
+        let link = inside.link();
         let programs = redteam.parent().map(Path::to_owned).unwrap_or_default();
-        for name in ["ravelin", "ravelin-core", "ravelin-launch"] {
+        for name in ["ravelin", "ravelin-core", "ravelin-launch", "ravelin-vhost"] {
             if !programs.join(name).exists() {
                 let text = format!(
-                    "`{name}` is not beside {}: `cargo build -p cli -p ravelin-launch && cargo build -p \
+                    "`{name}` is not beside {}: `cargo build -p cli -p ravelin-launch -p ravelin-vhost && cargo build -p \
                      ravelin-core` makes it",
                     redteam.display()
                 );
@@ -154,7 +185,7 @@ impl Laboratory {
              [[port]]\ninterface = \"services\"\nkind = \"vnic\"\n\
              vnic = {{ ethernet = \"02:00:00:00:00:63\", addresses = [\"10.1.1.99/24\", \"fd00:1::99/64\"], \
              guest = {} }}\n",
-            guest.is_some(),
+            link.map_or("false".to_owned(), |link| format!("\"{}\"", link.name())),
             folder = folder.path().display()
         );
         fs::write(folder.path().join("gateway.toml"), text)?;
@@ -180,15 +211,17 @@ impl Laboratory {
             sender,
             folder,
             machine,
+            link,
             launch,
             told,
             ends,
         };
         laboratory.hears("core: program 2 runs")?;
-        match guest {
-            Some(guest) => laboratory.start_machine(guest)?,
+        match inside {
+            InContainer::Machine(guest) => laboratory.start_machine(guest)?,
+            InContainer::Rings => {}
             // As an attacker does, so that Linux inside refuses fewer frames.
-            None => {
+            InContainer::Services => {
                 laboratory.contain(&["ip", "link", "set", "services", "mtu", "9000"]).status()?;
             }
         }
@@ -211,8 +244,13 @@ impl Laboratory {
             contain
         };
         let addresses = "10.1.1.99/24 fd00:1::99/64";
-        self.machine =
-            Some(VirtualMachine::start(guest, &self.sender, addresses, self.folder.path(), contain)?);
+        self.machine = Some(VirtualMachine::start(
+            guest,
+            &self.sender,
+            addresses,
+            (self.folder.path(), &self.socket()),
+            contain,
+        )?);
         Ok(())
     }
 
@@ -226,7 +264,13 @@ impl Laboratory {
 
     /// The tier that is attacked.
     fn tier(&self) -> String {
-        if self.machine.is_some() { "T2" } else { "T1" }.to_owned()
+        match (self.link, &self.machine) {
+            (None, _) => "T1",
+            (Some(GuestLink::Tap), _) => "T2",
+            (Some(GuestLink::VhostUser), Some(_)) => "T2 vhost-user",
+            (Some(GuestLink::VhostUser), None) => BY_RINGS,
+        }
+        .to_owned()
     }
 
     /// Waits until the gateway tells a line with these words.
@@ -248,6 +292,11 @@ impl Laboratory {
     /// The folder that keeps the namespaces.
     pub fn containers(&self) -> PathBuf {
         self.folder.path().join("containers")
+    }
+
+    /// The socket at which the monitor of a machine is expected.
+    fn socket(&self) -> PathBuf {
+        container::monitor_socket(&self.containers(), "services")
     }
 
     /// The process of the gateway that has rights.
@@ -273,6 +322,9 @@ impl Laboratory {
     pub fn contain(&self, command: &[&str]) -> Command {
         let mut contain = Command::new(self.programs.join("ravelin"));
         contain.arg("contain").arg("--containers").arg(self.containers());
+        if self.link.is_some() {
+            contain.arg("--guest");
+        }
         contain.arg("--show").arg(&self.sender).arg("--").args(command);
         contain
     }
@@ -316,16 +368,36 @@ impl Laboratory {
         self.forget()?;
         self.ends += 1;
         let (count, seed) = (frames.to_string(), self.ends.to_string());
-        let words = ["send", self.link(), attack.name, &count, &seed];
+        let link = self.link();
+        let words = ["send", &link, attack.name, &count, &seed];
         let (said, mut violations, _) = self.inside(&words, None)?;
         let sent: u64 = said.trim().parse().map_err(|_| io::Error::other(said))?;
         violations += self.settle()?;
         Ok(AttackResult { name: attack.name.to_owned(), tier: self.tier(), frames: sent, violations })
     }
 
+    /// Has a machine that shares its memory do something, some times, and judges what came of it.
+    ///
+    /// # Errors
+    /// The gateway passes nothing any more, or no other machine takes the place of this one.
+    pub fn attack_by_rings(&mut self, attack: &RingAttack) -> io::Result<AttackResult> {
+        self.forget()?;
+        let mut violations = 0;
+        for _ in 0..TIMES {
+            self.ends += 1;
+            violations += self.inside(&["rings", &self.link(), attack.name, &self.ends.to_string()], None)?.1;
+            violations += self.settle()?;
+        }
+        Ok(AttackResult { name: attack.name.to_owned(), tier: self.tier(), frames: 0, violations })
+    }
+
     /// The name of the link inside.
-    fn link(&self) -> &'static str {
-        if self.machine.is_some() { "eth0" } else { "services" }
+    fn link(&self) -> String {
+        match (self.link, &self.machine) {
+            (_, Some(_)) => "eth0".to_owned(),
+            (Some(_), None) => self.socket().display().to_string(),
+            (None, None) => "services".to_owned(),
+        }
     }
 
     /// Runs `redteam` inside with these words and judges what comes meanwhile; says what it prints, how many
@@ -362,7 +434,7 @@ impl Laboratory {
         let end = [END, self.ends.to_string().as_bytes()].concat();
         let frame = ethernet(lan.ethernet, own.ethernet, 0x0800, &udp4(own.ipv4, lan.ipv4, (53, 4001), &end));
         let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (said, mut violations, mut seen) = self.inside(&["frame", self.link(), &digits], Some(&end))?;
+        let (said, mut violations, mut seen) = self.inside(&["frame", &self.link(), &digits], Some(&end))?;
         if !said.trim().is_empty() {
             return Err(io::Error::other(said));
         }
@@ -485,6 +557,16 @@ impl Laboratory {
                 result.tier, result.name, result.frames, result.violations
             );
             attacks.push(result);
+        }
+        if self.tier() == BY_RINGS {
+            for attack in RING_ATTACKS {
+                let result = self.attack_by_rings(attack)?;
+                attacks.push(AttackResult {
+                    violations: result.violations + u64::from(self.core()? != core),
+                    ..result
+                });
+            }
+            return Ok(attacks);
         }
         let mut add = |name: &str, tier: String, violations: u64| {
             attacks.push(AttackResult { name: name.to_owned(), tier, frames: 0, violations });

@@ -16,6 +16,10 @@ pub mod frames;
 #[cfg(target_os = "linux")]
 mod laboratory;
 #[cfg(target_os = "linux")]
+mod monitor;
+#[cfg(target_os = "linux")]
+mod rings;
+#[cfg(target_os = "linux")]
 mod send;
 #[cfg(target_os = "linux")]
 mod tap;
@@ -26,7 +30,11 @@ pub use actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
 pub use attacks::{ATTACKS, Attack, Attempt, DATAGRAMS, MARKER};
 pub use evaluator::RouterAddresses;
 #[cfg(target_os = "linux")]
-pub use laboratory::{AttackReport, AttackResult, Laboratory};
+pub use laboratory::{AttackReport, AttackResult, InContainer, Laboratory};
+#[cfg(target_os = "linux")]
+pub use ports::live::GuestLink;
+#[cfg(target_os = "linux")]
+pub use rings::{RING_ATTACKS, RingAttack};
 #[cfg(target_os = "linux")]
 pub use send::{one, send};
 #[cfg(target_os = "linux")]

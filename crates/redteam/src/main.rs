@@ -7,6 +7,7 @@
 //! redteam frame INTERFACE DIGITS                 inside: sends this frame
 //! redteam open COUNT                             inside: ends well once so many files are open
 //! redteam listen INTERFACE                       inside: ends well once a frame comes that is for somebody else
+//! redteam rings SOCKET ATTACK SEED               inside: as a machine that shares its memory
 //! redteam run FRAMES [--guest FOLDER] [--json]   outside, as root: every attack with so many frames, and with a
 //!                                                fiftieth of them from a virtual machine with the Linux in FOLDER
 //! ```
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         ["frame", interface, digits] => frame(interface, digits),
         ["open", count] => open(count),
         ["listen", interface] => listen(interface),
+        ["rings", socket, attack, seed] => rings(socket, attack, seed),
         ["run", frames, ref options @ ..] => run(frames, options),
         _ => Err("`redteam run FRAMES` runs every attack with so many frames".into()),
     };
@@ -47,6 +49,14 @@ fn sent(interface: &str, attack: &str, frames: &str, seed: &str) -> Done {
     let mut known = redteam::ATTACKS.iter().chain([&redteam::DATAGRAMS]);
     let attack = known.find(|known| known.name == attack).ok_or("no attack has this name")?;
     println!("{}", redteam::send(interface, &scene, attack, frames.parse()?, seed.parse()?)?);
+    Ok(true)
+}
+
+/// Whether the gateway lets it go on is for whoever judges to know.
+#[cfg(target_os = "linux")]
+fn rings(socket: &str, attack: &str, seed: &str) -> Done {
+    let attack = redteam::RING_ATTACKS.iter().find(|known| known.name == attack);
+    attack.ok_or("no attack has this name")?.run(socket, seed.parse()?);
     Ok(true)
 }
 
@@ -102,7 +112,7 @@ const FEWER_OF_MACHINES: u64 = 50;
 
 #[cfg(target_os = "linux")]
 fn run(frames: &str, options: &[&str]) -> Done {
-    use redteam::{AttackReport, GuestSystem, Laboratory};
+    use redteam::{AttackReport, GuestLink, GuestSystem, InContainer, Laboratory};
     let frames: u64 = frames.parse()?;
     let (guest, json) = match *options {
         [] => (None, false),
@@ -111,12 +121,13 @@ fn run(frames: &str, options: &[&str]) -> Done {
         ["--guest", folder, "--json"] => (Some(folder), true),
         _ => return Err("behind the number of frames come `--guest FOLDER` and `--json`".into()),
     };
-    let guest = guest.map(|folder| GuestSystem::below(folder.as_ref())).transpose()?;
     let own = std::env::current_exe()?;
-    let mut attacks = Laboratory::start(&own, None)?.report(frames)?;
-    if let Some(guest) = guest {
+    let mut attacks = Laboratory::start(&own, &InContainer::Services)?.report(frames)?;
+    attacks.extend(Laboratory::start(&own, &InContainer::Rings)?.report(frames)?);
+    for link in guest.iter().flat_map(|_| [GuestLink::Tap, GuestLink::VhostUser]) {
+        let guest = GuestSystem::below(guest.unwrap_or_default().as_ref(), link)?;
         let frames = frames.div_ceil(FEWER_OF_MACHINES);
-        attacks.extend(Laboratory::start(&own, Some(&guest))?.report(frames)?);
+        attacks.extend(Laboratory::start(&own, &InContainer::Machine(guest))?.report(frames)?);
     }
     let report = AttackReport::of(attacks);
     if json {
@@ -124,7 +135,7 @@ fn run(frames: &str, options: &[&str]) -> Done {
     } else {
         for attack in &report.attacks {
             println!(
-                "{:<4}{:<48}{:>12} frames {:>6} violations",
+                "{:<14}{:<48}{:>12} frames {:>6} violations",
                 attack.tier, attack.name, attack.frames, attack.violations
             );
         }

@@ -2,6 +2,7 @@
 
 use crate::attacks::{Attack, Attempt};
 use crate::frames::{RandomNumbers, Scene};
+use crate::monitor::Monitor;
 use ports::live::sys::{self, Outgoing};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,6 +17,9 @@ const TOGETHER: usize = 64;
 /// # Errors
 /// There is no such interface, or the right is missing.
 pub fn send(interface: &str, scene: &Scene, attack: &Attack, count: u64, seed: u64) -> io::Result<u64> {
+    if is_socket(interface) {
+        return send_by_rings(interface, scene, attack, count, seed);
+    }
     let socket = |with_header: bool| -> io::Result<OwnedFd> {
         let socket = sys::packet_socket()?;
         sys::set_number(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
@@ -35,6 +39,23 @@ pub fn send(interface: &str, scene: &Scene, attack: &Attack, count: u64, seed: u
         taken += hand_over(&plain, &finished, TRIALS)? + hand_over(&unfinished, &open, UNFINISHED_TRIALS)?;
     }
     Ok(taken)
+}
+
+/// Whether frames leave by the rings of a machine that shares its memory with a gateway, which expects its
+/// monitor at a socket.
+fn is_socket(interface: &str) -> bool {
+    interface.starts_with('/')
+}
+
+/// The same by rings, which take every frame.
+fn send_by_rings(socket: &str, scene: &Scene, attack: &Attack, count: u64, seed: u64) -> io::Result<u64> {
+    let (mut monitor, mut random) = (Monitor::new(socket)?, RandomNumbers(seed));
+    for _ in 0..count {
+        let Attempt { virtio, frame } = (attack.next)(scene, &mut random);
+        monitor.send(virtio.unwrap_or_default(), &frame)?;
+    }
+    monitor.settle()?;
+    Ok(count)
 }
 
 /// How often a frame that finds no room is tried again; and one that is unfinished, which Linux may drop for
@@ -75,6 +96,11 @@ fn hand_over(socket: &OwnedFd, mut attempts: &[Attempt], most: u32) -> io::Resul
 /// # Errors
 /// Linux does not take it.
 pub fn one(interface: &str, frame: &[u8]) -> io::Result<()> {
+    if is_socket(interface) {
+        let mut monitor = Monitor::new(interface)?;
+        monitor.send([0; 10], frame)?;
+        return monitor.settle();
+    }
     let socket = sys::packet_socket()?;
     sys::bind_packet(&socket, sys::interface_index(interface)?, 0)?;
     sys::send_frames(&socket, std::iter::once(Outgoing { header: &[], frame })).map(drop)

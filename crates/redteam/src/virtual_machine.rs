@@ -7,6 +7,7 @@
 //! ```
 
 use cpio::newc::{Builder, trailer};
+use ports::live::GuestLink;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,35 @@ const BUSYBOX: &str = "/bin/busybox";
 /// How long its start, or a command, may take: without KVM it is slow, and beside other work slower still.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What a machine is started from: a Linux and its modules.
+/// The machine's network card.
+const DEVICE: &str = "virtio-net-pci,netdev=link,mac=02:00:00:00:00:63";
+
+/// The arguments by which QEMU has a link: as descriptor 3, or by a socket.
+fn of_monitor(link: GuestLink, socket: &Path) -> Vec<String> {
+    match link {
+        GuestLink::Tap => ["-netdev", "tap,id=link,fd=3", "-device", DEVICE].map(str::to_owned).to_vec(),
+        GuestLink::VhostUser => [
+            "-object",
+            "memory-backend-memfd,id=memory,size=256M,share=on",
+            "-machine",
+            "memory-backend=memory",
+            "-chardev",
+            &format!("socket,id=gateway,path={}", socket.display()),
+            "-netdev",
+            "vhost-user,id=link,chardev=gateway",
+            // QEMU 7.2 breaks down without KVM where the machine has interrupts by messages (MSI-X).
+            "-device",
+            &format!("{DEVICE},vectors=0"),
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    }
+}
+
+/// What a machine is started from: a Linux and its modules; and how it is linked.
 pub struct GuestSystem {
+    /// How it is linked.
+    pub link: GuestLink,
     kernel: PathBuf,
     modules: Vec<PathBuf>,
 }
@@ -33,7 +61,7 @@ impl GuestSystem {
     ///
     /// # Errors
     /// There is none ([`io::ErrorKind::NotFound`]), or a module is missing; there are several.
-    pub fn below(folder: &Path) -> io::Result<GuestSystem> {
+    pub fn below(folder: &Path, link: GuestLink) -> io::Result<GuestSystem> {
         const PREFIX: &str = "vmlinuz-";
         let missing = |what: String| {
             let help = format!("{what}; the Debian package linux-image-cloud-amd64, unpacked there, has it");
@@ -54,7 +82,7 @@ impl GuestSystem {
             add_module(&tree, module, &mut modules)
                 .map_err(|error| missing(format!("{}: {module}: {error}", tree.display())))?;
         }
-        Ok(GuestSystem { kernel: boot.join(name), modules })
+        Ok(GuestSystem { link, kernel: boot.join(name), modules })
     }
 
     /// Writes its first files: a shell, the modules, and this program with the libraries that it uses.
@@ -189,7 +217,8 @@ pub struct CommandEnd {
 
 impl VirtualMachine {
     /// Starts it by `contain`, the command that runs another one in the gateway's container with the link,
-    /// and waits until it takes commands. The folder is for its first files.
+    /// and waits until it takes commands. The folder is for its first files; the socket is the gateway's,
+    /// where the machine is linked by one.
     ///
     /// # Errors
     /// It does not start, or Linux in it does not.
@@ -197,7 +226,7 @@ impl VirtualMachine {
         system: &GuestSystem,
         program: &Path,
         addresses: &str,
-        folder: &Path,
+        (folder, socket): (&Path, &Path),
         contain: impl FnOnce(&[&Path], &[&str]) -> Command,
     ) -> io::Result<VirtualMachine> {
         let first_files = folder.join("guest.cpio");
@@ -205,14 +234,15 @@ impl VirtualMachine {
         let kernel = fs::canonicalize(&system.kernel)?;
         let (kernel_name, files_name) = (kernel.display().to_string(), first_files.display().to_string());
         #[rustfmt::skip]
-        let monitor = [
-            "qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none", "-accel", "tcg", "-m", "256",
+        let options = [
+            "-nodefaults", "-no-reboot", "-display", "none", "-accel", "tcg", "-m", "256",
             "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
             "-serial", "stdio", "-kernel", &kernel_name, "-initrd", &files_name,
             "-append", "console=ttyS0 quiet panic=-1 no_timer_check",
-            "-netdev", "tap,id=link,fd=3",
-            "-device", "virtio-net-pci,netdev=link,mac=02:00:00:00:00:63",
         ];
+        let link = of_monitor(system.link, socket);
+        let link: Vec<_> = link.iter().map(String::as_str).collect();
+        let monitor = [&["qemu-system-x86_64"], &*link, &options].concat();
         let mut command = contain(&[&kernel, &first_files], &monitor);
         let mut monitor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (Some(console), Some(output)) = (monitor.stdin.take(), monitor.stdout.take()) else {

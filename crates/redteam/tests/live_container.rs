@@ -4,7 +4,7 @@
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
-use redteam::{ACTIONS, ATTACKS, EXHAUSTIONS, Laboratory, Tap};
+use redteam::{ACTIONS, ATTACKS, EXHAUSTIONS, InContainer, Laboratory, Tap};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
@@ -17,7 +17,7 @@ const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
 
 /// `None` where that is not allowed here.
 fn laboratory(test: &str) -> Option<Laboratory> {
-    match Laboratory::start(Path::new(REDTEAM), None) {
+    match Laboratory::start(Path::new(REDTEAM), &InContainer::Services) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
             eprintln!("{test}: not run, since namespaces cannot be made here");

@@ -4,7 +4,7 @@
 //! Where the rights to make namespaces are missing, or a Linux for the machine, a test says so and ends.
 #![cfg(target_os = "linux")]
 
-use redteam::{ATTACKS, GUEST_ACTIONS, GuestSystem, Laboratory};
+use redteam::{ATTACKS, GUEST_ACTIONS, GuestLink, GuestSystem, InContainer, Laboratory, RING_ATTACKS};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -12,10 +12,11 @@ use std::path::Path;
 const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
 
 /// `None` where that is not allowed here. Beside the programs lie the unpacked packages of the tests.
-fn laboratory(test: &str) -> Option<(Laboratory, GuestSystem)> {
+fn laboratory(test: &str, link: GuestLink) -> Option<(Laboratory, InContainer)> {
     let target = Path::new(REDTEAM).parent().and_then(Path::parent).expect("a folder");
-    let started = GuestSystem::below(&target.join("debian"))
-        .and_then(|guest| Ok((Laboratory::start(Path::new(REDTEAM), Some(&guest))?, guest)));
+    let started = GuestSystem::below(&target.join("debian"), link)
+        .map(InContainer::Machine)
+        .and_then(|inside| Ok((Laboratory::start(Path::new(REDTEAM), &inside)?, inside)));
     match started {
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => {
             assert!(std::env::var_os("CI").is_none(), "{test}: {error}");
@@ -23,6 +24,45 @@ fn laboratory(test: &str) -> Option<(Laboratory, GuestSystem)> {
             None
         }
         started => Some(started.expect("it starts")),
+    }
+}
+
+/// A laboratory without a machine, whose memory and rings are those of an attacker.
+fn by_rings(test: &str) -> Option<Laboratory> {
+    match Laboratory::start(Path::new(REDTEAM), &InContainer::Rings) {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => {
+            assert!(std::env::var_os("CI").is_none(), "{test}: {error}");
+            eprintln!("{test}: not run: {error}");
+            None
+        }
+        started => Some(started.expect("it starts")),
+    }
+}
+
+#[test]
+fn no_frame_by_shared_rings_passes_that_is_not_the_routers() {
+    let Some(mut laboratory) = by_rings("no_frame_by_shared_rings_passes_that_is_not_the_routers") else {
+        return;
+    };
+    for attack in ATTACKS {
+        let result = laboratory.attack(attack, 300).expect("it can be tried");
+        assert_eq!((result.violations, result.frames), (0, 300), "{result:?}");
+    }
+    let shown = laboratory.shown().expect("it answers");
+    let refused = shown["refused"]["services"].as_object().expect("by reason");
+    assert!(refused.len() >= 20, "{refused:?}");
+}
+
+#[test]
+fn rings_and_memory_of_an_attacker_disturb_nobody_and_another_machine_is_served_after_them() {
+    let test = "rings_and_memory_of_an_attacker_disturb_nobody_and_another_machine_is_served_after_them";
+    let Some(mut laboratory) = by_rings(test) else { return };
+    let core = laboratory.core().expect("it runs");
+    for attack in RING_ATTACKS {
+        let result = laboratory.attack_by_rings(attack).expect(attack.name);
+        assert_eq!(result.violations, 0, "{result:?}");
+        assert_eq!(laboratory.core().expect("it runs"), core, "{}", attack.name);
+        assert!(reaches(&laboratory.lan, "10.1.1.2"), "{}: hosts reach each other", attack.name);
     }
 }
 
@@ -34,18 +74,35 @@ fn reaches(host: &rig::Namespace, address: &str) -> bool {
 
 #[test]
 fn no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers() {
-    let test = "no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers";
-    let Some((mut laboratory, _)) = laboratory(test) else { return };
+    attacked("no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers", GuestLink::Tap, "T2");
+}
+
+#[test]
+fn no_frame_of_root_in_a_virtual_machine_that_shares_its_memory_passes_either() {
+    let test = "no_frame_of_root_in_a_virtual_machine_that_shares_its_memory_passes_either";
+    attacked(test, GuestLink::VhostUser, "T2 vhost-user");
+}
+
+fn attacked(test: &str, link: GuestLink, tier: &str) {
+    let Some((mut laboratory, _)) = laboratory(test, link) else { return };
     assert!(reaches(&laboratory.lan, "10.1.1.99"), "the router answers");
-    let mut sent = 0;
+    let (mut sent, mut unsent) = (0, Vec::new());
     for attack in ATTACKS {
         let result = laboratory.attack(attack, 40).expect("it can be tried");
         assert_eq!(result.violations, 0, "{result:?}");
-        assert_eq!(result.tier, "T2");
-        assert!(result.frames > 0, "{result:?}");
-        sent += result.frames;
+        assert_eq!(result.tier, tier);
+        match result.frames {
+            0 => unsent.push(attack.name),
+            frames => sent += frames,
+        }
     }
-    assert!(sent > 38 * ATTACKS.len() as u64, "{sent}");
+    // A card without offloads takes no frame that is unfinished.
+    let unfinished: &[&str] = match link {
+        GuestLink::Tap => &[],
+        GuestLink::VhostUser => &["segments_of_another", "segments_of_another_kind"],
+    };
+    assert_eq!(unsent, unfinished);
+    assert!(sent > 38 * (ATTACKS.len() - unsent.len()) as u64, "{sent}");
     let shown = laboratory.shown().expect("it answers");
     let refused = shown["refused"]["services"].as_object().expect("by reason");
     assert!(refused.len() >= 20, "{refused:?}");
@@ -62,7 +119,17 @@ fn no_frame_of_root_in_a_virtual_machine_passes_that_is_not_the_routers() {
 #[test]
 fn a_virtual_machine_that_breaks_down_disturbs_nobody_and_another_one_takes_its_place() {
     let test = "a_virtual_machine_that_breaks_down_disturbs_nobody_and_another_one_takes_its_place";
-    let Some((mut laboratory, guest)) = laboratory(test) else { return };
+    breaks_down(test, GuestLink::Tap);
+}
+
+#[test]
+fn neither_does_one_that_shares_its_memory() {
+    breaks_down("neither_does_one_that_shares_its_memory", GuestLink::VhostUser);
+}
+
+fn breaks_down(test: &str, link: GuestLink) {
+    let Some((mut laboratory, inside)) = laboratory(test, link) else { return };
+    let InContainer::Machine(guest) = inside else { panic!("it is a machine") };
     let machine = laboratory.machine().expect("it runs");
     let again = "rmmod virtio_net && insmod /lib/modules/virtio_net.ko && ip link set eth0 up && \
                  ip address add 10.1.1.99/24 dev eth0";

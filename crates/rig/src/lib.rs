@@ -17,6 +17,7 @@ mod process;
 mod shortcut;
 mod small_internet;
 mod sys;
+pub mod virtio_driver;
 
 pub use bgp::{AnnouncedPrefix, BgpSpeaker};
 pub use frr::{frr_command, frr_daemon, zebra_socket};

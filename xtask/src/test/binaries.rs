@@ -59,7 +59,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let binaries = build(context, &["--workspace"])?;
     // Programs that tests of other crates start are not built for these. The core comes last, alone: built
     // with all other crates, it has their features, and tests start the one that users have.
-    for program in ["ravelin-front", "ravelin-core-native", "ravelin-core"] {
+    for program in ["ravelin-front", "ravelin-vhost", "ravelin-core-native", "ravelin-core"] {
         execute(&mut cargo(context, &["build", "--locked", "--quiet", "--package", program]))?;
     }
     println!("{} test binaries were built in {:.0} s", binaries.len(), begin.elapsed().as_secs_f64());

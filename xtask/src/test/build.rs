@@ -22,7 +22,7 @@ pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {
     execute(cargo(context, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Builds `ravelin`, `ravelin-launch` and `ravelin-front`, and with them the searches of later steps: by
+/// Builds `ravelin` and the confined processes but the core, and with them the searches of later steps: by
 /// themselves they would have their libraries built once more, with fewer features.
 pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(
@@ -39,6 +39,8 @@ pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
             "ravelin-launch",
             "--package",
             "ravelin-front",
+            "--package",
+            "ravelin-vhost",
         ],
     ))
 }

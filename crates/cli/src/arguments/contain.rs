@@ -13,6 +13,10 @@ use std::path::PathBuf;
   sudo ravelin contain --guest --show /srv/router -- qemu-system-x86_64 -nodefaults -display none -serial stdio \\
       -drive file=/srv/router/disk.img,snapshot=on -netdev tap,id=link,fd=3 \\
       -device virtio-net-pci,netdev=link,mac=02:00:00:00:01:01
+  sudo ravelin contain --guest --show /srv/router -- qemu-system-x86_64 -nodefaults -display none -serial stdio -m 512 \
+      -object memory-backend-memfd,id=memory,size=512M,share=on -machine memory-backend=memory \
+      -drive file=/srv/router/disk.img,snapshot=on -chardev socket,id=gateway,path=/run/ravelin/services.vhost \
+      -netdev vhost-user,id=link,chardev=gateway -device virtio-net-pci,netdev=link,mac=02:00:00:00:01:01
 
 Inside, the VNIC is the only link, files of the machine cannot be written, and what is private is hidden. The command is process 1: \
 the container ends with it.")]
@@ -23,8 +27,9 @@ pub(crate) struct ContainArguments {
     /// The folder that keeps the namespaces, as `containers` in the gateway's file says
     #[arg(long, default_value = gateway::config::CONTAINERS, value_name = "FOLDER")]
     pub(crate) containers: PathBuf,
-    /// The command is the monitor of a virtual machine: it gets the link of a VNIC with `guest = true` as its
-    /// descriptor 3, a TAP device's queue with virtio-net headers
+    /// The command is the monitor of a virtual machine: of a VNIC with `guest = true` it gets the
+    /// link as its descriptor 3, a TAP device's queue with virtio-net headers; of one with `guest =
+    /// "vhost-user"` it sees the socket NAME.vhost of the folder
     #[arg(long)]
     pub(crate) guest: bool,
     /// A file or folder of the machine to show inside, although it is hidden otherwise; may be repeated
@@ -42,6 +47,9 @@ pub(crate) struct EnterArguments {
     pub(crate) users: PathBuf,
     /// The user outside that is root inside
     pub(crate) first_user: u32,
+    /// The command is the monitor of a virtual machine
+    #[arg(long)]
+    pub(crate) monitor: bool,
     /// The descriptor that the command gets as number 3
     #[arg(long)]
     pub(crate) link: Option<i32>,

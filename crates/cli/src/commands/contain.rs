@@ -38,18 +38,28 @@ pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
     let absolute = |path: &std::path::PathBuf| {
         fs::canonicalize(path).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
     };
-    let shown = arguments.show.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+    let mut shown = arguments.show.iter().map(absolute).collect::<Result<Vec<_>, _>>()?;
+    // Its monitor comes by a socket where the gateway expects it there.
+    let socket = container::monitor_socket(folder, &name);
+    let by_socket = arguments.guest && socket.exists();
+    if by_socket {
+        shown.push(absolute(&socket)?);
+    }
     let mut inside: Vec<&OsStr> = Vec::new();
+    if arguments.guest {
+        inside.push(OsStr::new("--monitor"));
+    }
     for path in &shown {
         inside.extend([OsStr::new("--show"), path.as_os_str()]);
     }
     inside.push(OsStr::new("--"));
     inside.extend(arguments.command.iter().map(|word| word.as_os_str()));
-    let link =
-        arguments.guest.then(|| namespaces.inside(|| guest_end(&name)).map_err(finding)).transpose()?;
+    let link = (arguments.guest && !by_socket)
+        .then(|| namespaces.inside(|| guest_end(&name)).map_err(finding))
+        .transpose()?;
     let link = link.transpose().map_err(|error| {
         Failure::Finding(format!(
-            "the link {name}: {error}: a monitor needs a VNIC with `guest = true`, and one at a time has it"
+            "the link {name}: {error}: a monitor needs a VNIC with `guest`, and one at a time has it"
         ))
     })?;
     let status = container::start(&namespaces, link, &inside).map_err(finding)?;
@@ -59,11 +69,12 @@ pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
 /// Becomes the command.
 #[cfg(target_os = "linux")]
 pub(crate) fn enter(arguments: &EnterArguments) -> Result<(), Failure> {
-    let EnterArguments { users, first_user, link, show, command } = arguments;
+    let EnterArguments { users, first_user, monitor, link, show, command } = arguments;
     let inside = container::Inside {
         users: users.clone(),
         first_user: *first_user,
         shown: show.clone(),
+        monitor: *monitor,
         link: *link,
         command: command.clone(),
     };

@@ -17,7 +17,7 @@ use messages::front::ControlSupply;
 use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY, MOST_ADDRESSES};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
-use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
+use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -81,6 +81,11 @@ pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer
         for client in &front.clients {
             launch.arg("--client").arg(client.to_string());
         }
+    }
+    let by_vhost =
+        |port: &WantedPort| port.vnic.as_ref().is_some_and(|vnic| vnic.guest == Some(GuestLink::VhostUser));
+    if config.ports.iter().any(by_vhost) {
+        launch.arg("--vhost").arg(beside("ravelin-vhost")?);
     }
     if let Some(metrics) = config.metrics {
         launch.arg("--metrics").arg(metrics.to_string());
@@ -250,8 +255,8 @@ fn add_router(launch: &mut Command, vnic: &VnicWishes) {
     if vnic.dhcp_client {
         launch.arg("--dhcp-client");
     }
-    if vnic.guest {
-        launch.arg("--guest");
+    if let Some(link) = vnic.guest {
+        launch.arg("--guest").arg(link.name());
     }
 }
 

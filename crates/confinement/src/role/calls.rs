@@ -348,6 +348,33 @@ const FRONT: &[AllowedCall] = &[
     FCNTL,
 ];
 
+const VHOST: &[AllowedCall] = &[
+    READ,
+    WRITE,
+    any("pread64", libc::SYS_pread64, "where a ring has come to, in the machine's memory"),
+    CLOSE,
+    PPOLL,
+    RECVFROM,
+    RECVMSG,
+    SENDTO,
+    SENDMSG,
+    MMAP,
+    MUNMAP,
+    MREMAP,
+    MPROTECT,
+    MADVISE,
+    BRK,
+    FUTEX,
+    CLOCK_GETTIME,
+    SCHED_YIELD,
+    GETRANDOM,
+    SIGALTSTACK,
+    EXIT_GROUP,
+    RESTART,
+    #[cfg(debug_assertions)]
+    FCNTL,
+];
+
 /// What a core needs in addition until its machine code and its threads are there.
 const PREPARING: &[AllowedCall] = &[
     any("mmap", libc::SYS_mmap, "memory, that of machine code too"),
@@ -411,6 +438,7 @@ impl Role {
             Self::Compile => COMPILE,
             Self::Control => CONTROL,
             Self::Front => FRONT,
+            Self::Vhost => VHOST,
         }
     }
 
@@ -427,7 +455,7 @@ impl Role {
     /// instead, are not.
     pub(crate) fn unknown_calls(self) -> &'static [i64] {
         match self {
-            Self::Core | Self::Front => &[],
+            Self::Core | Self::Front | Self::Vhost => &[],
             Self::Compile | Self::Control => &[libc::SYS_clone3],
         }
     }

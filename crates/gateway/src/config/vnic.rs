@@ -12,11 +12,13 @@
 //! mtu = 1500                         # the longest packet that comes from there; this is the default
 //! advertises = false                 # whether the router sends router advertisements; this is the default
 //! dhcp_client = false                # whether it asks for an address by DHCP; this is the default
-//! guest = false                      # whether it is a virtual machine in the container; this is the default
+//! guest = false                      # whether it is a virtual machine in the container; this is the default.
+//!                                    # "tap" or true: its monitor has a TAP device's queue; "vhost-user":
+//!                                    # it shares the machine's memory
 //! ```
 
 use messages::limits::MOST_ADDRESSES;
-use ports::live::{Offloads, PortKind, VnicWishes, station};
+use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, station};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -39,8 +41,15 @@ pub(super) struct FileVnic {
     advertises: bool,
     #[serde(default)]
     dhcp_client: bool,
-    #[serde(default)]
-    guest: bool,
+    guest: Option<Spanned<FileGuest>>,
+}
+
+/// Whether the router is a virtual machine, or how it is linked.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum FileGuest {
+    Is(bool),
+    Link(String),
 }
 
 /// What is wrong, and where; without a place it is the port as a whole.
@@ -81,7 +90,17 @@ pub(super) fn read(port: &PortWithVnic<'_>, container: u16) -> Result<Option<Vni
         return wrong(ethernet.span(), message);
     };
     let mut wishes = VnicWishes::new(own, container);
-    (wishes.advertises, wishes.dhcp_client, wishes.guest) = (*advertises, *dhcp_client, *guest);
+    (wishes.advertises, wishes.dhcp_client) = (*advertises, *dhcp_client);
+    wishes.guest = match guest.as_ref().map(|guest| (guest.get_ref(), guest.span())) {
+        None | Some((FileGuest::Is(false), _)) => None,
+        Some((FileGuest::Is(true), _)) => Some(GuestLink::Tap),
+        Some((FileGuest::Link(link), span)) => match GuestLink::of(link) {
+            None => {
+                return wrong(span, "`guest`: `false`, `true`, `\"tap\"` or `\"vhost-user\"`".to_owned());
+            }
+            link => link,
+        },
+    };
     for text in addresses {
         let Some((address, length)) = with_length(text.get_ref()) else {
             let message =

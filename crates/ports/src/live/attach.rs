@@ -45,9 +45,12 @@ pub fn attach_all(
         let attached = match first.kind {
             // There are as many AF_XDP ports as were requested, in the same order.
             PortKind::AfXdp => shared.next().map_or_else(|| bare(first, number, lanes), Ok),
-            PortKind::AfPacket | PortKind::Tap | PortKind::Vnic | PortKind::Tunnel | PortKind::Empty => {
-                bare(first, number, lanes)
-            }
+            PortKind::AfPacket
+            | PortKind::Tap
+            | PortKind::Vnic
+            | PortKind::Vhost
+            | PortKind::Tunnel
+            | PortKind::Empty => bare(first, number, lanes),
         };
         let attached = attached.map_err(|error| (number, error))?;
         if first.vlan == VlanPlace::Alone {
@@ -78,7 +81,7 @@ fn bare(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, A
         PortKind::AfPacket => af_packet::attach(wanted, port, lanes)?,
         PortKind::AfXdp => af_xdp::attach(wanted, port, lanes)?,
         PortKind::Tap => tap::attach(wanted, port, lanes)?,
-        PortKind::Vnic => {
+        PortKind::Vnic | PortKind::Vhost => {
             return Err(AttachError::System {
                 interface: wanted.interface.clone(),
                 call: "making a VNIC",

@@ -2,18 +2,25 @@
 //! port whose packets come in the batches of another.
 
 use super::clock::Now;
-use super::{Attached, Lane, ReceiveLosses, Receiver, SendLosses, Sender};
-use packet::{Batch, VirtioHeader};
+#[cfg(feature = "attach")]
+use super::{Attached, Lane, SendLosses, Sender};
+use super::{ReceiveLosses, Receiver};
+use packet::Batch;
+#[cfg(feature = "attach")]
+use packet::VirtioHeader;
 use std::os::fd::RawFd;
+#[cfg(feature = "attach")]
 use std::sync::Arc;
 
 /// What poll(2) passes over.
 pub(super) const NO_DESCRIPTOR: RawFd = -1;
 
 /// The name of a number that no port has. No interface can be called so.
+#[cfg(feature = "attach")]
 pub const NOBODY: &str = "(empty)";
 
 /// The port of a number that nobody has, with so many lanes.
+#[cfg(feature = "attach")]
 pub(super) fn attach(lanes: u16) -> Attached {
     let lane = |_| Lane { receive: Box::new(Nothing), send: Box::new(Nowhere { lost: 0 }) };
     let lanes = (0..lanes.max(1)).map(lane).collect();
@@ -39,10 +46,12 @@ impl Receiver for Nothing {
 }
 
 /// Whatever leaves here is lost, as at an interface that is gone.
+#[cfg(feature = "attach")]
 struct Nowhere {
     lost: u64,
 }
 
+#[cfg(feature = "attach")]
 impl Sender for Nowhere {
     fn send(&mut self, _: &[u8], _: VirtioHeader) {
         self.lost += 1;

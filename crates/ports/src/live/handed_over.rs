@@ -20,6 +20,7 @@ pub use opened::{OpenedPort, can_be_handed_over, ethernet_address};
 
 use super::af_packet::{self, Adopted};
 use super::segments::packets_only;
+use super::vhost::{self, VhostRenewal};
 use super::{Attached, HandedOver, Offloads, PortKind, sys, tap};
 use packet::PortNumber;
 use std::io;
@@ -34,16 +35,19 @@ enum Renewed {
     AfPacket(Adopted),
     /// The queues, of which each keeps its number.
     Tap(Vec<Arc<OwnedFd>>),
+    Vhost(VhostRenewal),
 }
 
 impl PortRenewal {
     /// Goes on with these descriptors, which were opened as those before.
     ///
     /// # Errors
-    /// They are not as many as those before, or a ring cannot be mapped; then nothing has changed.
+    /// They are not as many as those before, or a ring cannot be mapped; then nothing has changed, but that
+    /// a virtual machine's memory is let go of.
     pub fn renew(&self, port: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         match &self.0 {
             Renewed::AfPacket(adopted) => adopted.renew(port, descriptors),
+            Renewed::Vhost(renewal) => renewal.renew(port, descriptors),
             Renewed::Tap(queues) if queues.len() == descriptors.len() => {
                 queues.iter().zip(&descriptors).try_for_each(|(queue, new)| sys::replace(queue, new))
             }
@@ -71,6 +75,10 @@ pub fn adopt(
         PortKind::Tap => {
             let (attached, queues) = tap::adopt(port, number, descriptors);
             (attached, PortRenewal(Renewed::Tap(queues)))
+        }
+        PortKind::Vhost => {
+            let (attached, renewal) = vhost::adopt(port, number, descriptors)?;
+            (attached, PortRenewal(Renewed::Vhost(renewal)))
         }
         PortKind::Vnic | PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "a kind of port that is not handed over"));

@@ -12,7 +12,6 @@ mod attach;
 pub mod clock;
 #[cfg(feature = "attach")]
 mod divided;
-#[cfg(feature = "attach")]
 mod empty;
 mod frame_ring;
 pub mod handed_over;
@@ -41,6 +40,7 @@ pub mod trace;
 #[cfg(feature = "attach")]
 pub mod tunnel;
 mod untagged;
+pub mod vhost;
 #[cfg(feature = "attach")]
 mod vlan;
 mod wait;
@@ -73,8 +73,8 @@ pub use sys::keep_off;
 pub use sys::{cycles, pin};
 #[cfg(feature = "open")]
 pub use tap::guest_end;
+pub use tap::{GuestLink, TapError, VnicWishes, station};
 #[cfg(feature = "attach")]
 pub use tap::{HostInterface, HostMemory};
-pub use tap::{TapError, VnicWishes, station};
 pub use wait::{Bell, Waiter};
 pub use wanted::{AttachError, HandedOver, Offloads, PortKind, VlanPlace, WantedPort};

@@ -19,9 +19,13 @@ pub use opening::{
     attach_filter, bind_packet, interface_index, keep_off, packet_socket, request, set_buffer, set_number,
 };
 
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+#[cfg(feature = "open")]
+use std::os::fd::FromRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -95,6 +99,7 @@ impl Drop for Shared {
     }
 }
 
+#[cfg(feature = "open")]
 pub(crate) fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     check(fd)?;
     // SAFETY: the kernel has just given it to nobody else.
@@ -245,22 +250,17 @@ fn forget_error(fd: RawFd) -> bool {
 
 /// A descriptor that can be read once [`ring`] was called, until [`silence`] is.
 pub(crate) fn bell() -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers only.
-    owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 /// Makes a bell readable. It can fail only where it is already.
 pub(crate) fn ring(bell: &OwnedFd) {
-    let one = 1u64;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    unsafe { libc::write(bell.as_raw_fd(), (&raw const one).cast(), 8) };
+    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
 }
 
 /// Makes a bell unreadable. It can fail only where it is already.
 pub(crate) fn silence(bell: &OwnedFd) {
-    let mut count = 0u64;
-    // SAFETY: the pointer and the size are those of a value that lives throughout the call.
-    unsafe { libc::read(bell.as_raw_fd(), (&raw mut count).cast(), 8) };
+    let _ = rustix::io::read(bell, &mut [0; 8]);
 }
 
 /// Keeps the thread that calls on one core, counted from 0.
@@ -296,10 +296,7 @@ pub fn cycles() -> u64 {
 /// goes back.
 #[inline]
 pub(crate) fn since_start() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes to the place that is passed, and nothing else; where it does not know the
-    // clock, it is 0.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    let time = clock_gettime(ClockId::Boottime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -30,7 +30,7 @@ pub(super) use opening::{is_there, open_queues};
 pub use vnic::guest_end;
 #[cfg(feature = "open")]
 pub(super) use vnic::{make_for_guest, open as open_vnic};
-pub use vnic_wishes::{VnicWishes, station};
+pub use vnic_wishes::{GuestLink, VnicWishes, station};
 
 use super::clock::Now;
 use super::{Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged};

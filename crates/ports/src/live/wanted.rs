@@ -1,5 +1,6 @@
 //! The settings of a live port, and the errors when an interface cannot become this port.
 
+use super::vhost::shared::VhostPort;
 #[cfg(feature = "attach")]
 use super::{Middleware, NOBODY, TunnelError, TunnelWishes, XdpError, XdpWishes};
 use super::{TapError, VnicWishes};
@@ -23,6 +24,9 @@ pub enum PortKind {
     Vnic,
     /// Encrypted datagrams of UDP to gateways elsewhere, each of which is a station.
     Tunnel,
+    /// The network card of a virtual machine in such a network, whose memory is shared (vhost-user).
+    #[serde(skip)]
+    Vhost,
     /// None: the number is nobody's. Nothing comes in by it, and what leaves by it is lost.
     #[serde(skip)]
     Empty,
@@ -179,7 +183,7 @@ impl WantedPort {
 pub struct HandedOver {
     /// The interface's name.
     pub interface: String,
-    /// By which way: AF_PACKET or TAP.
+    /// By which way: AF_PACKET, TAP or vhost-user.
     pub kind: PortKind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
@@ -187,8 +191,10 @@ pub struct HandedOver {
     pub promiscuous: bool,
     /// Whether priority tags are left in, as for a port whose frames are judged byte by byte.
     pub keeps_tags: bool,
-    /// Bytes of a frame of the ring; 0 for TAP, which has none.
+    /// Bytes of a frame of the ring; 0 for other kinds than AF_PACKET.
     pub frame: u32,
+    /// What a virtual machine shares, if it is of that kind.
+    pub vhost: Option<VhostPort>,
     /// How the port is attached, as a text for people.
     pub mode: String,
 }

@@ -1,6 +1,7 @@
 //! Tests of VNICs in a gateway's file.
 
 use crate::config::Config;
+use ports::live::GuestLink;
 use std::path::Path;
 
 fn read(port: &str) -> Result<Config, String> {
@@ -17,7 +18,21 @@ fn a_router_is_read_with_its_addresses() {
     let vnic = config.ports[0].vnic.as_ref().expect("it has one");
     assert_eq!(vnic.ethernet, [2, 0, 0, 0, 1, 10]);
     assert_eq!((vnic.addresses.len(), vnic.mtu, vnic.advertises, vnic.dhcp_client), (2, 1500, true, false));
-    assert!(vnic.guest);
+    assert_eq!(vnic.guest, Some(GuestLink::Tap));
+}
+
+#[test]
+fn a_machine_is_linked_as_is_said() {
+    for (guest, link) in [
+        ("false", None),
+        ("true", Some(GuestLink::Tap)),
+        ("\"tap\"", Some(GuestLink::Tap)),
+        ("\"vhost-user\"", Some(GuestLink::VhostUser)),
+    ] {
+        let port = format!("kind = \"vnic\"\nvnic = {{ ethernet = \"02:00:00:00:01:0a\", guest = {guest} }}");
+        let config = read(&port).expect("it is right");
+        assert_eq!(config.ports[0].vnic.as_ref().and_then(|vnic| vnic.guest), link, "{guest}");
+    }
 }
 
 #[test]
@@ -36,6 +51,7 @@ fn what_cannot_be_is_refused() {
             "above already",
         ),
         (vnic("ethernet = \"02:00:00:00:01:01\", mtu = 500"), "between 576"),
+        (vnic("ethernet = \"02:00:00:00:01:01\", guest = \"memory\""), "\"vhost-user\""),
         (
             vnic("ethernet = \"02:00:00:00:01:01\", mtu = 600, addresses = [\"2001:db8::1/64\"]"),
             "between 1280",

@@ -1,9 +1,14 @@
 //! Ports that a process with rights opens for another one, and the descriptors that it hands over.
 
 use crate::live::af_packet::{self, Held};
-use crate::live::{AttachError, HandedOver, PortKind, WantedPort, sys, tap};
+use crate::live::vhost::{Rings, VhostPort, shared_files};
+use crate::live::{AttachError, GuestLink, HandedOver, PortKind, WantedPort, sys, tap};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+/// How a port is attached to a virtual machine that is not there.
+const NO_MACHINE: &str = "vhost-user, without a machine";
 
 /// A port that was opened for another process.
 pub struct OpenedPort {
@@ -16,6 +21,15 @@ enum Kept {
     AfPacket(Held),
     /// The queues of a device, which would go with the last of them.
     Tap(Vec<OwnedFd>, String),
+    Vhost(SharedMemory),
+}
+
+/// What a virtual machine shares.
+struct SharedMemory {
+    bell: OwnedFd,
+    /// The other end of the bell, before there was a machine.
+    _nobody: Option<OwnedFd>,
+    rings: Option<(Rings, Vec<OwnedFd>)>,
 }
 
 impl OpenedPort {
@@ -33,15 +47,21 @@ impl OpenedPort {
         })?;
         let mut wanted = wanted.clone();
         // What a virtual machine sends is for stations that its device is not.
-        wanted.promiscuous |= is_of_guest(&wanted);
+        let guest = wanted.vnic.as_ref().and_then(|vnic| vnic.guest);
+        wanted.promiscuous |= guest.is_some();
         let held = match wanted.kind {
             PortKind::Tap => {
                 let (mode, queues) = tap::open_queues(&wanted, lanes)?;
                 Kept::Tap(queues, mode)
             }
-            PortKind::Vnic if is_of_guest(&wanted) => {
+            PortKind::Vnic if guest == Some(GuestLink::Tap) => {
                 tap::make_for_guest(&wanted)?;
                 Kept::AfPacket(af_packet::claim(&wanted)?)
+            }
+            PortKind::Vnic if guest == Some(GuestLink::VhostUser) => {
+                let pair = UnixStream::pair();
+                let (bell, nobody) = pair.map_err(af_packet::system(&wanted.interface, "its bell"))?;
+                Kept::Vhost(SharedMemory { bell: bell.into(), _nobody: Some(nobody.into()), rings: None })
             }
             PortKind::Vnic => {
                 let (mode, queues) = tap::open_vnic(&wanted, lanes)?;
@@ -57,31 +77,60 @@ impl OpenedPort {
         match &self.held {
             Kept::AfPacket(held) => held.is_there(),
             Kept::Tap(queues, _) => queues.iter().all(tap::is_there),
+            Kept::Vhost(_) => true,
         }
     }
 
     /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane,
-    /// first the one that receives; of TAP one. A VNIC is looked for in the network namespace of the thread
-    /// that calls.
+    /// first the one that receives; of TAP one; of vhost-user the bell and what the machine shares.
+    /// A VNIC is looked for in the network namespace of the thread that calls.
     ///
     /// # Errors
     /// The interface is missing or off, or Linux refuses.
     pub fn lanes(&self, lanes: u16) -> Result<(HandedOver, Vec<OwnedFd>), AttachError> {
+        let again = |descriptors: &[OwnedFd]| {
+            let again: io::Result<Vec<_>> = descriptors.iter().map(OwnedFd::try_clone).collect();
+            again.map_err(af_packet::system(&self.wanted.interface, "handing it over"))
+        };
+        let mut vhost = None;
         let (mode, frame, descriptors) = match &self.held {
             Kept::AfPacket(_) => af_packet::descriptors(&self.wanted, lanes)?,
-            Kept::Tap(queues, mode) => {
-                let again: io::Result<Vec<_>> = queues.iter().map(OwnedFd::try_clone).collect();
-                let failed = af_packet::system(&self.wanted.interface, "handing its queues over");
-                (mode.clone(), 0, again.map_err(failed)?)
+            Kept::Tap(queues, mode) => (mode.clone(), 0, again(queues)?),
+            Kept::Vhost(SharedMemory { bell, rings, .. }) => {
+                let (mut descriptors, mut mode) = (again(std::slice::from_ref(bell))?, NO_MACHINE.to_owned());
+                if let Some((rings, files)) = rings {
+                    descriptors.extend(again(files)?);
+                    mode =
+                        format!("vhost-user, {} and {} descriptors", rings.receive.size, rings.transmit.size);
+                }
+                let rings = rings.as_ref().map(|(rings, _)| rings.clone());
+                vhost = Some(VhostPort { lanes, rings });
+                (mode, 0, descriptors)
             }
         };
         let WantedPort { interface, offloads, promiscuous, .. } = self.wanted.clone();
         let kind = match &self.held {
             Kept::AfPacket(_) => PortKind::AfPacket,
             Kept::Tap(..) => PortKind::Tap,
+            Kept::Vhost(_) => PortKind::Vhost,
         };
         let keeps_tags = self.wanted.vnic.is_some();
-        Ok((HandedOver { interface, kind, offloads, promiscuous, keeps_tags, frame, mode }, descriptors))
+        let handed = HandedOver { interface, kind, offloads, promiscuous, keeps_tags, frame, vhost, mode };
+        Ok((handed, descriptors))
+    }
+
+    /// Takes over what a virtual machine shares from now on, by whose bell, or that it shares nothing.
+    ///
+    /// # Errors
+    /// The port is of another kind, or the memory could go away while it is read; it shares nothing then.
+    pub fn share(&mut self, bell: OwnedFd, rings: Option<(Rings, Vec<OwnedFd>)>) -> io::Result<()> {
+        let Kept::Vhost(shared) = &mut self.held else { return Err(io::ErrorKind::Unsupported.into()) };
+        *shared = SharedMemory { bell, _nobody: None, rings: None };
+        if let Some((rings, files)) = rings {
+            shared_files::check(&rings.regions, &files).map_err(io::Error::other)?;
+            shared.rings = Some((rings, files));
+        }
+        Ok(())
     }
 }
 
@@ -91,11 +140,6 @@ impl OpenedPort {
 /// The interface is missing.
 pub fn ethernet_address(interface: &str) -> io::Result<[u8; 6]> {
     sys::interface_station(&sys::asker()?, interface)
-}
-
-/// Whether the router of a VNIC is a virtual machine.
-fn is_of_guest(wanted: &WantedPort) -> bool {
-    wanted.vnic.as_ref().is_some_and(|vnic| vnic.guest)
 }
 
 /// Whether a port can be opened for another process.

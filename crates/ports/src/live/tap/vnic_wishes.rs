@@ -15,10 +15,38 @@ pub struct VnicWishes {
     pub advertises: bool,
     /// Whether it asks for an address by DHCP.
     pub dhcp_client: bool,
-    /// Whether the router is a virtual machine in the container, rather than the container's processes.
-    pub guest: bool,
+    /// How the router is linked, if it is a virtual machine in the container rather than the container's
+    /// processes.
+    pub guest: Option<GuestLink>,
     /// The number of the container among those of the gateway.
     pub container: u16,
+}
+
+/// How a virtual machine is linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestLink {
+    /// Its monitor has the queue of a TAP device.
+    Tap,
+    /// Its monitor shares the machine's memory (vhost-user).
+    VhostUser,
+}
+
+impl GuestLink {
+    /// All of them.
+    pub const ALL: [GuestLink; 2] = [GuestLink::Tap, GuestLink::VhostUser];
+
+    /// The name by which a file or an argument says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            GuestLink::Tap => "tap",
+            GuestLink::VhostUser => "vhost-user",
+        }
+    }
+
+    /// The one of this name.
+    pub fn of(name: &str) -> Option<GuestLink> {
+        GuestLink::ALL.into_iter().find(|link| link.name() == name)
+    }
 }
 
 /// The MTU of Ethernet.
@@ -28,15 +56,7 @@ impl VnicWishes {
     /// A router with this Ethernet address, of which nothing else is said.
     pub fn new(ethernet: [u8; 6], container: u16) -> VnicWishes {
         let (addresses, mtu) = (Vec::new(), MTU);
-        VnicWishes {
-            ethernet,
-            addresses,
-            mtu,
-            advertises: false,
-            dhcp_client: false,
-            guest: false,
-            container,
-        }
+        VnicWishes { ethernet, addresses, mtu, advertises: false, dhcp_client: false, guest: None, container }
     }
 }
 

@@ -1,0 +1,298 @@
+//! Ports of the kind vhost-user, with a driver that writes its memory as a file, so that nothing of it is
+//! written by what is tested.
+
+mod attacks;
+
+use super::*;
+use crate::live::vhost::limits::LARGEST_RING;
+use crate::live::{Offloads, PortKind, handed_over};
+use packet::MAXIMUM_CAPTURED;
+use rig::virtio_driver::{Driver, MEMORY, RECEIVE, RingAt, SIZE, START, TRANSMIT};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+
+const NUMBER: PortNumber = 3;
+
+fn now(program: u64) -> Now {
+    Now { program, ..Now::default() }
+}
+
+/// How often something is looked for at most that comes from another thread.
+const TURNS: u32 = 10_000_000;
+
+/// A port with a machine, and what the process at the other end of the bell has.
+struct Bench {
+    lanes: Vec<Lane>,
+    renewal: handed_over::PortRenewal,
+    presence: Arc<Presence>,
+    driver: Driver,
+    other_end: UnixStream,
+}
+
+fn handed(rings: Option<Rings>) -> HandedOver {
+    HandedOver {
+        interface: "guest".to_owned(),
+        kind: PortKind::Vhost,
+        offloads: Offloads::Off,
+        promiscuous: true,
+        keeps_tags: true,
+        frame: 0,
+        vhost: Some(VhostPort { lanes: 2, rings }),
+        mode: "vhost-user".to_owned(),
+    }
+}
+
+/// What a driver shares.
+fn rings(driver: &Driver) -> Rings {
+    let place = |at: RingAt| RingPlace {
+        size: SIZE,
+        descriptors: START + at.descriptors,
+        available: START + at.available,
+        used: START + at.used,
+    };
+    let regions = vec![GuestRegion { start: START, length: driver.length(), offset: 0 }];
+    Rings { regions, receive: place(RECEIVE), transmit: place(TRANSMIT) }
+}
+
+fn bell() -> (OwnedFd, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    theirs.set_nonblocking(true).expect("it waits for nobody");
+    (ours.into(), theirs)
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench::of(Driver::new(1 << MEMORY))
+    }
+
+    fn of(driver: Driver) -> Bench {
+        let (bell, other_end) = bell();
+        let descriptors = vec![bell, driver.file()];
+        let (attached, renewal) =
+            handed_over::adopt(&handed(Some(rings(&driver))), NUMBER, descriptors).expect("a port");
+        Bench { lanes: attached.lanes, renewal, presence: attached.presence, driver, other_end }
+    }
+
+    fn received(&mut self) -> Vec<Vec<u8>> {
+        let mut batch = Batch::new();
+        let memory = self.lanes[0].receive.receive(&mut batch, now(7));
+        (0..batch.ports().len()).map(|at| batch.bytes(memory, at).expect("a frame").to_vec()).collect()
+    }
+
+    fn send(&mut self, lane: usize, frame: &[u8]) {
+        let send = &mut self.lanes[lane].send;
+        send.send(frame, VirtioHeader::NONE);
+        send.flush();
+    }
+
+    /// What the port has said at its bell.
+    fn said(&mut self) -> Vec<u8> {
+        let (mut said, mut room) = (Vec::new(), [0; 64]);
+        loop {
+            match self.other_end.read(&mut room) {
+                Ok(length) if length > 0 => said.extend(&room[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return said,
+                end => panic!("the bell ended: {end:?}"),
+            }
+        }
+    }
+}
+
+/// A frame whose bytes tell their place.
+fn frame(length: usize, first: u8) -> Vec<u8> {
+    (0..length).map(|at| first.wrapping_add(at as u8)).collect()
+}
+
+#[test]
+fn frames_pass_both_ways_whatever_their_length_and_wherever_they_lie() {
+    let mut bench = Bench::new();
+    // More than the ring and the count of 16 bits have places, in chains of one to five descriptors.
+    let lengths = [1, 13, 60, 64, 65, 600, 1514, 9014];
+    for round in 0..70_000usize {
+        let length = if round < 4000 { lengths[round % lengths.len()] } else { 60 };
+        let sent = frame(length, round as u8);
+        bench.driver.transmit(&sent, 1 + round % 5, round % 7);
+        assert_eq!(bench.received(), [&*sent], "round {round}");
+        let head = bench.driver.transmitted().expect("given back");
+        assert_eq!(head.written, 0);
+        bench.driver.supply(1 + round % 5, 9100, round % 7);
+        bench.send(round % 2, &sent);
+        assert_eq!(bench.driver.received().expect("a frame"), sent, "round {round}");
+        assert!(bench.driver.transmitted().is_none() && bench.driver.received().is_none());
+    }
+    assert_eq!(bench.lanes[0].receive.losses(), ReceiveLosses::default());
+    assert_eq!(bench.lanes[0].send.losses(), SendLosses::default());
+}
+
+#[test]
+fn frames_keep_their_order_and_a_full_ring_is_taken_whole() {
+    let mut bench = Bench::new();
+    for number in 0..SIZE {
+        bench.driver.transmit(&frame(60, number as u8), 1, 0);
+    }
+    let mut all = Vec::new();
+    while all.len() < usize::from(SIZE) {
+        let more = bench.received();
+        assert!(!more.is_empty(), "{} so far", all.len());
+        all.extend(more);
+    }
+    assert!(all.iter().zip(0..SIZE).all(|(came, number)| *came == frame(60, number as u8)));
+    assert_eq!(bench.received(), [[0u8; 0]; 0]);
+    bench.send(0, &frame(60, 1));
+    assert_eq!(bench.lanes[0].send.losses().busy, 1, "the machine gives no room");
+}
+
+#[test]
+fn the_driver_is_rung_for_unless_it_wants_no_interrupts_and_rings_only_where_nothing_came() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.received().len(), 0);
+    assert!(!bench.driver.is_to_be_quiet(), "nothing came: the driver is to notify");
+    bench.driver.transmit(&frame(60, 1), 1, 0);
+    bench.other_end.write_all(&[RING]).expect("room");
+    assert_eq!((bench.received().len(), bench.said()), (1, vec![RING]));
+    assert!(bench.driver.is_to_be_quiet(), "more may come at once");
+    bench.driver.wants_interrupts(false);
+    bench.driver.transmit(&frame(60, 2), 1, 0);
+    bench.driver.supply(1, 100, 0);
+    bench.send(0, &frame(60, 3));
+    assert_eq!((bench.received().len(), bench.said()), (1, vec![]));
+    assert_eq!(bench.received().len(), 0);
+    assert!(!bench.driver.is_to_be_quiet());
+}
+
+#[test]
+fn what_the_driver_adds_while_the_port_falls_asleep_is_not_missed() {
+    // The driver is at every moment between two looks of the port: what it adds is either taken, or it sees
+    // that it has to ring.
+    let mut bench = Bench::new();
+    let driver = bench.driver.again();
+    let adds = std::thread::spawn(move || {
+        let (mut driver, mut rings) = (driver, 0u32);
+        for number in 0..20_000u32 {
+            for _ in 0..TURNS {
+                if driver.has_room() {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            assert!(driver.has_room(), "the port takes nothing");
+            driver.transmit(&number.to_le_bytes(), 1, 0);
+            rings += u32::from(!driver.is_to_be_quiet());
+        }
+        (driver, rings)
+    });
+    let mut next = 0u32;
+    for _ in 0..TURNS {
+        if next == 20_000 {
+            break;
+        }
+        for frame in bench.received() {
+            assert_eq!(frame, next.to_le_bytes());
+            next += 1;
+        }
+    }
+    assert_eq!(next, 20_000);
+    let (driver, rings) = adds.join().expect("added");
+    assert!(rings <= 20_000 && driver.has_room());
+}
+
+#[test]
+fn frames_that_cannot_be_are_lost_alone() {
+    let mut bench = Bench::new();
+    bench.driver.transmit_with([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &frame(60, 1));
+    bench.driver.transmit_with([0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &frame(60, 1));
+    bench.driver.transmit(&[], 1, 0);
+    bench.driver.transmit(&frame(60, 2), 1, 0);
+    assert_eq!(bench.received(), [frame(60, 2)]);
+    assert_eq!(bench.lanes[0].receive.losses().unreadable, 3);
+    // A frame longer than any: the same buffer again and again.
+    bench.driver.transmit_repeated(60_000, 2);
+    bench.driver.transmit(&frame(60, 3), 1, 0);
+    assert_eq!(bench.received(), [frame(60, 3)]);
+    assert_eq!(bench.lanes[0].receive.losses().too_long, 1);
+    // A chain without enough room for a frame.
+    bench.driver.supply(2, 50, 0);
+    bench.driver.supply(2, 100, 0);
+    bench.send(0, &frame(60, 4));
+    bench.send(0, &frame(60, 5));
+    assert_eq!(bench.driver.received(), Some(Vec::new()), "a chain without a byte");
+    assert_eq!(bench.driver.received(), Some(frame(60, 5)));
+    assert_eq!(bench.lanes[0].send.losses().refused, 1);
+}
+
+#[test]
+fn a_port_goes_on_where_the_one_before_it_ended() {
+    let mut bench = Bench::new();
+    for number in 0..300 {
+        bench.driver.transmit(&frame(60, number as u8), 1, 0);
+        bench.driver.supply(1, 100, 0);
+        assert_eq!(bench.received().len(), 1);
+        bench.send(0, &frame(60, 9));
+        assert!(bench.driver.received().is_some() && bench.driver.transmitted().is_some());
+    }
+    bench.driver.transmit(&frame(60, 77), 1, 0);
+    bench.driver.supply(1, 100, 0);
+    let mut next = Bench::of(bench.driver);
+    assert_eq!(next.received(), [frame(60, 77)]);
+    next.send(1, &frame(60, 78));
+    assert_eq!(next.driver.received(), Some(frame(60, 78)));
+}
+
+#[test]
+fn without_a_machine_nothing_passes_and_with_another_one_it_does() {
+    let mut bench = Bench::new();
+    bench.driver.supply(1, 100, 0);
+    let (own, mut other_end) = bell();
+    bench.renewal.renew(&handed(None), vec![own]).expect("without a machine");
+    assert_eq!(other_end.read(&mut [0; 8]).expect_err("silence").kind(), ErrorKind::WouldBlock);
+    bench.driver.transmit(&frame(60, 1), 1, 0);
+    assert_eq!(bench.received().len(), 0);
+    bench.send(0, &frame(60, 2));
+    assert!(bench.driver.transmitted().is_none() && bench.driver.received().is_none());
+    assert_eq!(bench.lanes[0].send.losses().down, 1);
+    assert_eq!((bench.presence.gone_since(), bench.presence.vanished()), (Some(7), 1));
+
+    bench.driver = Driver::new(1 << MEMORY);
+    let (own, other_end) = bell();
+    let file = bench.driver.file();
+    bench.renewal.renew(&handed(Some(rings(&bench.driver))), vec![own, file]).expect("another machine");
+    bench.other_end = other_end;
+    bench.driver.transmit(&frame(60, 3), 1, 0);
+    assert_eq!(bench.received(), [frame(60, 3)]);
+    assert_eq!((bench.presence.gone_since(), bench.said()), (None, vec![RING]));
+}
+
+#[test]
+fn an_end_of_the_bell_ends_no_wait_for_ever() {
+    let mut bench = Bench::new();
+    bench.other_end.shutdown(std::net::Shutdown::Both).expect("it ends");
+    let is_readable = |bench: &Bench| {
+        let mut waiter = crate::live::Waiter::new(&[bench.lanes[0].receive.descriptor()]).expect("a waiter");
+        let started = sys_clock();
+        waiter.wait(200_000_000).expect("a wait");
+        sys_clock() - started < 100_000_000
+    };
+    assert!(is_readable(&bench));
+    assert_eq!(bench.received().len(), 0);
+    assert!(!is_readable(&bench), "the end is heard once");
+    bench.driver.transmit(&frame(60, 1), 1, 0);
+    assert_eq!(bench.received(), [frame(60, 1)]);
+}
+
+fn sys_clock() -> u64 {
+    crate::live::sys::since_start()
+}
+
+#[test]
+fn a_bell_that_nobody_hears_keeps_nobody_waiting() {
+    let mut bench = Bench::new();
+    let mut said = 0u32;
+    // More than the pair has room for.
+    while said < 300_000 {
+        bench.driver.transmit(&frame(60, 1), 1, 0);
+        assert_eq!(bench.received().len(), 1);
+        assert!(bench.driver.transmitted().is_some());
+        said += 1;
+    }
+    assert!(!bench.said().is_empty() && said as usize > bench.said().len());
+}

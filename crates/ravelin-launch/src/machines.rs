@@ -1,0 +1,249 @@
+//! Virtual machines that are linked by vhost-user: the socket at which the monitor of each is expected, and
+//! the process that speaks with it.
+//!
+//! ```text
+//! monitor in the container ─ connection ─► launch ─ starts, hands it over ─► vhost ─ monitor
+//!                                         launch ◄─ what is shared ──────── vhost
+//!                            core ◄─ port ─ launch
+//!                            core ─ done ─► launch ─ let go ──────────────► vhost
+//! ```
+//!
+//! One monitor at a time has the link. What a process says that was taken over makes nothing grow: it is read
+//! with pauses, and the memory that it names is looked at before the core gets it.
+
+use crate::arguments::Settings;
+use crate::children::{Start, Started, do_without};
+use crate::error::LaunchError;
+use crate::port::Port;
+use crate::said::say;
+use crate::supervision::Event;
+use confinement::Role;
+use container::{Holder, monitor_socket};
+use messages::Channel;
+use messages::limits::{ANSWERED_WITHIN, LONGEST_VHOST_REPORT};
+use messages::listening::{Listening, listen};
+use messages::vhost::{VhostReport, VhostSupply};
+use ports::live::GuestLink;
+use ports::live::vhost::Rings;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::SyncSender;
+use std::thread;
+use std::time::Duration;
+
+/// How long the next report of a process waits, and the next connection.
+const BETWEEN: Duration = Duration::from_millis(10);
+
+/// What is heard of a machine.
+pub(crate) enum MachineEvent {
+    /// A monitor has come.
+    Came(UnixStream),
+    /// The process for the connection of this number says what is shared, with files.
+    Shares(u64, Option<Rings>, Vec<OwnedFd>),
+}
+
+/// What the core is to have of a machine from now on.
+pub(crate) struct Shared {
+    /// The core's end of the bell.
+    pub(crate) bell: OwnedFd,
+    pub(crate) rings: Option<(Rings, Vec<OwnedFd>)>,
+}
+
+/// The link of a machine.
+pub(crate) struct MachineLink {
+    /// The number of its port.
+    port: u16,
+    /// How many connections there were.
+    connections: u64,
+    connection: Option<Connection>,
+    _listening: Listening,
+}
+
+/// A monitor that is there.
+struct Connection {
+    channel: Channel,
+    bell: OwnedFd,
+    process: Started,
+    waits: Waits,
+}
+
+/// Whether the process waits until the core has let go of what was shared before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    No,
+    /// The core has not been told yet.
+    ForHandingOver,
+    /// The core has been told, under this number.
+    For(u64),
+}
+
+impl MachineLink {
+    /// Expects the monitor of a port's machine, if the port is linked to one so.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub(crate) fn expect(
+        number: u16,
+        port: &Port<'_>,
+        settings: &Settings,
+        events: &SyncSender<Event>,
+    ) -> Result<Option<MachineLink>, LaunchError> {
+        let Port { wanted, container: Some(Holder { namespaces: container, .. }), .. } = port else {
+            return Ok(None);
+        };
+        if !wanted.vnic.as_ref().is_some_and(|vnic| vnic.guest == Some(GuestLink::VhostUser)) {
+            return Ok(None);
+        }
+        let path = monitor_socket(&settings.containers, &wanted.interface);
+        let failed = |source| LaunchError::Monitor { path: path.clone(), source };
+        let listening = listen(&path).map_err(failed)?;
+        // It is for root of the container alone.
+        let root = container.first_user;
+        std::os::unix::fs::chown(&path, Some(root), Some(root)).map_err(failed)?;
+        let (listener, events) = (listening.listener.try_clone().map_err(failed)?, events.clone());
+        thread::Builder::new().name("monitors".to_owned()).spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if events.send(Event::Machine(number, MachineEvent::Came(stream))).is_err() {
+                    return;
+                }
+                thread::sleep(BETWEEN);
+            }
+        })?;
+        Ok(Some(MachineLink { port: number, connections: 0, connection: None, _listening: listening }))
+    }
+
+    /// The number of its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Whether it is that of this port.
+    pub(crate) fn is_of(&self, port: u16) -> bool {
+        self.port == port
+    }
+
+    /// Whether this process speaks with its monitor.
+    pub(crate) fn has(&self, process: i32) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.process.is(process))
+    }
+
+    /// Does what was heard. Says what the core is to have, if that changes.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub(crate) fn hears(
+        &mut self,
+        event: MachineEvent,
+        settings: &Settings,
+        events: &SyncSender<Event>,
+    ) -> Result<Option<Shared>, LaunchError> {
+        match event {
+            // One that comes second finds its connection ended.
+            MachineEvent::Came(_) if self.connection.is_some() => Ok(None),
+            MachineEvent::Came(stream) => {
+                self.connections += 1;
+                let connection = Connection::start((self.port, self.connections), &stream, settings, events)?;
+                let bell = connection.bell.try_clone()?;
+                self.connection = Some(connection);
+                Ok(Some(Shared { bell, rings: None }))
+            }
+            MachineEvent::Shares(number, rings, files) => {
+                let is_last = number == self.connections;
+                let Some(connection) = self.connection.as_mut().filter(|_| is_last) else { return Ok(None) };
+                if rings.is_none() {
+                    connection.waits = Waits::ForHandingOver;
+                }
+                let bell = connection.bell.try_clone()?;
+                Ok(Some(Shared { bell, rings: rings.map(|rings| (rings, files)) }))
+            }
+        }
+    }
+
+    /// Ends the connection: what is shared cannot be the core's, or the process has ended. Says what the core
+    /// is to have.
+    ///
+    /// # Errors
+    /// Linux gives no further descriptor.
+    pub(crate) fn end(&mut self) -> io::Result<Shared> {
+        self.connection = None;
+        // A bell that nobody rings.
+        let (bell, _) = UnixStream::pair()?;
+        Ok(Shared { bell: bell.into(), rings: None })
+    }
+
+    /// The core was told of its port under this number.
+    pub(crate) fn handed_over(&mut self, serial: u64) {
+        if let Some(connection) = &mut self.connection
+            && connection.waits != Waits::No
+        {
+            connection.waits = Waits::For(serial);
+        }
+    }
+
+    /// The core has done what it was told under this number.
+    pub(crate) fn done(&mut self, serial: u64) {
+        self.let_go_if(|waits| waits == Waits::For(serial));
+    }
+
+    /// There is no core that uses anything of what was shared.
+    pub(crate) fn unused(&mut self) {
+        self.let_go_if(|waits| waits != Waits::No);
+    }
+
+    fn let_go_if(&mut self, is_meant: impl Fn(Waits) -> bool) {
+        if let Some(connection) = &mut self.connection
+            && is_meant(connection.waits)
+        {
+            connection.waits = Waits::No;
+            // If it is gone, its end is heard of.
+            let _ = connection.channel.send(&VhostSupply::LetGo, &[]);
+        }
+    }
+}
+
+impl Connection {
+    /// Starts the process for a monitor.
+    fn start(
+        (port, number): (u16, u64),
+        monitor: &UnixStream,
+        settings: &Settings,
+        events: &SyncSender<Event>,
+    ) -> Result<Connection, LaunchError> {
+        let program = settings.vhost.as_deref().ok_or(io::ErrorKind::NotFound).map_err(io::Error::from)?;
+        let ((mut channel, theirs), (bell, rung)) = (Channel::pair()?, UnixStream::pair()?);
+        channel.send_within(ANSWERED_WITHIN)?;
+        channel.send(&VhostSupply::Bell, &[rung.as_fd()])?;
+        let arguments: Vec<&OsStr> = do_without(settings).collect();
+        let descriptors = &[(theirs.as_fd(), 0), (monitor.as_fd(), 1)];
+        let start = Start { role: Role::Vhost, program, arguments: &arguments, descriptors };
+        let process = start.start(settings, events)?;
+        let (hears, events) = (channel.again()?, events.clone());
+        thread::Builder::new()
+            .name("machine".to_owned())
+            .spawn(move || hear((port, number), hears, &events))?;
+        Ok(Connection { channel, bell: bell.into(), process, waits: Waits::No })
+    }
+}
+
+/// Passes on what the process says until its end.
+fn hear((port, number): (u16, u64), mut process: Channel, events: &SyncSender<Event>) {
+    loop {
+        let (shares, files) = match process.receive(LONGEST_VHOST_REPORT) {
+            Ok(Some((VhostReport::Shares(rings), files))) => (Some(rings), files),
+            Ok(Some((VhostReport::SharesNothing, _))) => (None, Vec::new()),
+            Ok(None) => return,
+            Err(error) => {
+                say(&format!("ravelin-launch: port {port}: vhost: {error}"));
+                // It ends when it finds the channel ended.
+                return process.end();
+            }
+        };
+        let event = MachineEvent::Shares(number, shares, files);
+        if events.send(Event::Machine(port, event)).is_err() {
+            return;
+        }
+        thread::sleep(BETWEEN);
+    }
+}

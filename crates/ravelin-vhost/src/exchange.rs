@@ -1,0 +1,149 @@
+//! The work of the process: requests of the monitor, notifications of the machine, and the core's bell.
+//!
+//! ```text
+//! monitor ─ requests ──────────────► negotiation ─► launch ─► core
+//! driver ─ file of events ─────────► bell ──────────────────► core
+//! driver ◄─ file of events ──────────────────────── bell ◄─── core
+//! ```
+//!
+//! The files of events are the monitor's, who may let whoever writes to them wait: this process waits then,
+//! and nobody else.
+
+use crate::message::{self, VhostMessageError};
+use crate::negotiation::{Negotiation, RequestError, Sharing};
+use messages::limits::{LET_GO_WITHIN, LONGEST_SUPPLY};
+use messages::vhost::{VhostReport, VhostSupply};
+use messages::{Channel, ChannelError};
+use ports::live::vhost::{BROKEN, RING, Rings};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io::{self, Read, Write};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Why the process ends.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// a message
+    #[error("the monitor: {0}")]
+    Message(#[from] VhostMessageError),
+    /// a request
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// launch
+    #[error("`launch`: {0}")]
+    Channel(#[from] ChannelError),
+    /// the system
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// What the process has of others.
+pub struct Side {
+    /// The channel to `launch`.
+    pub launch: Channel,
+    /// The connection of the monitor.
+    pub monitor: UnixStream,
+    /// This end of the bell.
+    pub bell: OwnedFd,
+    /// Tells somebody what is wrong.
+    pub say: fn(&str),
+}
+
+/// Tells `launch` what is shared.
+struct Launch(Channel);
+
+impl Sharing for Launch {
+    fn share(&mut self, rings: &Rings, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.0.send(&VhostReport::Shares(rings.clone()), files)
+    }
+
+    fn take_back(&mut self) -> io::Result<()> {
+        self.0.send(&VhostReport::SharesNothing, &[])?;
+        let within = Timespec { tv_sec: LET_GO_WITHIN.as_secs() as i64, tv_nsec: 0 };
+        let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
+        if poll(&mut polled, Some(&within))? == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "it does not let go of the machine's memory",
+            ));
+        }
+        match self.0.receive::<VhostSupply>(LONGEST_SUPPLY) {
+            Ok(Some((VhostSupply::LetGo, _))) => Ok(()),
+            Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+/// Works until the monitor or the gateway is gone.
+///
+/// # Errors
+/// The monitor asks for what cannot be.
+pub fn exchange(side: Side) -> Result<(), ExchangeError> {
+    let Side { launch, mut monitor, bell, say } = side;
+    let (mut launch, mut negotiation) = (Launch(launch), Negotiation::default());
+    loop {
+        let (asked, rung, gone, kicked) = {
+            let kicks: Vec<_> = negotiation.kicks().collect();
+            let mut polled = vec![
+                PollFd::new(&monitor, PollFlags::IN),
+                PollFd::new(&bell, PollFlags::IN),
+                PollFd::new(&launch.0, PollFlags::IN),
+            ];
+            polled.extend(kicks.iter().map(|kick| PollFd::new(*kick, PollFlags::IN)));
+            match poll(&mut polled, None) {
+                Err(Errno::INTR) => continue,
+                polled => polled.map_err(io::Error::from)?,
+            };
+            let ready: Vec<_> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
+            let kicked = kicks.iter().zip(&ready[3..]).filter(|(_, ready)| **ready);
+            // The number of notifications says nothing.
+            let kicked = kicked.map(|(kick, _)| (&**kick).read(&mut [0; 8]));
+            (ready[0], ready[1], ready[2], kicked.collect::<Result<Vec<_>, _>>()?.len())
+        };
+        if gone {
+            return Ok(());
+        }
+        if kicked > 0 {
+            // Where there is no room, it has more to hear than this.
+            let _ = send(&bell, &[RING], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+        if rung {
+            let mut said = [0; 64];
+            let (_, length) = recv(&bell, &mut said[..], RecvFlags::DONTWAIT).map_err(io::Error::from)?;
+            let said = &said[..length];
+            if said.is_empty() {
+                return Ok(());
+            }
+            if said.contains(&BROKEN) {
+                say(
+                    "the machine's driver has done what no driver does: its link is off until it starts anew",
+                );
+                negotiation.is_broken();
+            }
+            for mut call in negotiation.calls() {
+                call.write_all(&1u64.to_ne_bytes())?;
+            }
+        }
+        if asked {
+            let Some(message) = message::receive(&mut monitor)? else { return Ok(()) };
+            if let Some(answer) = negotiation.take(message, &mut launch)? {
+                monitor.write_all(&answer)?;
+            }
+        }
+    }
+}
+
+/// What `launch` hands over first.
+///
+/// # Errors
+/// Something else comes.
+pub fn supplied(launch: &mut Channel) -> Result<OwnedFd, ExchangeError> {
+    match launch.receive::<VhostSupply>(LONGEST_SUPPLY)? {
+        Some((VhostSupply::Bell, mut descriptors)) => descriptors.pop(),
+        _ => None,
+    }
+    .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
+}

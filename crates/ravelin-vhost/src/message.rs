@@ -1,0 +1,113 @@
+//! Messages of vhost-user.
+//!
+//! ```text
+//! | request: 4 | flags: 4 | length: 4 | body: length |   in the byte order of the machine, with descriptors
+//!              | version: 2 bits | is an answer: 1 | wants an answer: 1 | 0 … |
+//! ```
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
+use std::io::{self, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+/// The longest body, in bytes: eight regions of memory.
+pub const LONGEST_BODY: usize = 8 + 8 * 32;
+/// How many descriptors come with a message at most.
+pub const MOST_FILES: usize = 8;
+
+const HEADER: usize = 12;
+const VERSION: u32 = 1;
+const VERSION_BITS: u32 = 3;
+const ANSWER: u32 = 4;
+const WANTS_ANSWER: u32 = 8;
+
+/// Why there is no message.
+#[derive(Debug, thiserror::Error)]
+pub enum VhostMessageError {
+    /// the system
+    #[error("{0}")]
+    System(#[from] io::Error),
+    /// the header
+    #[error("a message of another version, or with flags that mean nothing")]
+    Flags,
+    /// the length
+    #[error("a message of {0} bytes, of which at most {LONGEST_BODY} are taken")]
+    TooLong(u32),
+    /// descriptors
+    #[error("a message with more than {MOST_FILES} descriptors")]
+    Files,
+}
+
+/// A message of the monitor.
+#[derive(Debug)]
+pub struct Message {
+    /// What it asks.
+    pub request: u32,
+    /// Whether it wants to know that it was done.
+    pub wants_answer: bool,
+    /// What it says.
+    pub body: Vec<u8>,
+    /// The descriptors that came with it.
+    pub files: Vec<OwnedFd>,
+}
+
+/// Waits for the next message; `None` if the monitor is gone.
+///
+/// # Errors
+/// What came is none. Nothing can be received after that.
+pub fn receive(stream: &mut UnixStream) -> Result<Option<Message>, VhostMessageError> {
+    let (mut header, mut files) = ([0; HEADER], Vec::new());
+    let first = receive_header(stream, &mut header, &mut files)?;
+    if first == 0 {
+        return Ok(None);
+    }
+    stream.read_exact(&mut header[first..])?;
+    let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let (request, flags, length) = (word(0), word(4), word(8));
+    if flags & VERSION_BITS != VERSION || flags & !(VERSION_BITS | WANTS_ANSWER) != 0 {
+        return Err(VhostMessageError::Flags);
+    }
+    if length as usize > LONGEST_BODY {
+        return Err(VhostMessageError::TooLong(length));
+    }
+    let mut body = vec![0; length as usize];
+    stream.read_exact(&mut body)?;
+    Ok(Some(Message { request, wants_answer: flags & WANTS_ANSWER != 0, body, files }))
+}
+
+/// Receives the first bytes of a message, with its descriptors.
+fn receive_header(
+    stream: &UnixStream,
+    header: &mut [u8; HEADER],
+    files: &mut Vec<OwnedFd>,
+) -> Result<usize, VhostMessageError> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut parts = [IoSliceMut::new(&mut *header)];
+        match recvmsg(stream, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => {}
+            received => break received.map_err(io::Error::from)?,
+        }
+    };
+    for message in rights.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            files.extend(rights);
+        }
+    }
+    match received.flags.contains(ReturnFlags::CTRUNC) || files.len() > MOST_FILES {
+        true => Err(VhostMessageError::Files),
+        false => Ok(received.bytes),
+    }
+}
+
+/// The bytes of an answer to a request.
+pub(crate) fn answer(request: u32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER + body.len());
+    for word in [request, VERSION | ANSWER, body.len() as u32] {
+        bytes.extend(word.to_ne_bytes());
+    }
+    bytes.extend(body);
+    bytes
+}
