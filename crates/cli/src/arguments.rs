@@ -128,6 +128,9 @@ pub(crate) enum Command {
         /// The layers of confinement to do without
         #[arg(long)]
         without: Vec<confinement::Layer>,
+        /// Only find out whether there is a program, and give it to nobody
+        #[arg(long)]
+        trial: bool,
     },
     /// Answer at a control socket for a confined core; `ravelin-launch` runs it
     #[command(hide = true)]

@@ -316,7 +316,7 @@ fn a_program_that_finds_no_memory_in_its_control_group_is_refused_and_the_one_be
     let file = net.path("gateway.toml").display().to_string();
     let mut command = Command::new("nsenter");
     command
-        .args([&space, net::binary(), "serve", &file, "--json"])
+        .args([&space, net::binary(), "serve", "--one-process", &file, "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     net.gateway = Some(command.spawn().expect("it starts"));
@@ -375,7 +375,7 @@ fn what_cannot_be_a_port_is_said() {
     ];
     for (second, wanted) in cases {
         write(second);
-        let output = net.ravelin(&["serve", &file.display().to_string()]);
+        let output = net.ravelin(&["serve", "--one-process", &file.display().to_string()]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(errors.contains(wanted), "{errors}");
@@ -397,7 +397,7 @@ fn two_gateways_do_not_share_an_interface() {
         fs::write(&file, text).expect("can be written");
     };
     write("to-b");
-    let output = net.ravelin(&["serve", &file.display().to_string()]);
+    let output = net.ravelin(&["serve", "--one-process", &file.display().to_string()]);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     let first = net.run("g", "pgrep", &["-f", "serve.*gateway.toml"]);
@@ -426,7 +426,7 @@ fn who_interrupts_twice_does_not_wait() {
         while (&writer).write(&[0; 4096]).is_ok() {}
         writer.set_nonblocking(false).expect("a socket");
         let file = net.path("gateway.toml").display().to_string();
-        let mut command = net.at("g", net::binary(), &["serve", &file, "--json"]);
+        let mut command = net.at("g", net::binary(), &["serve", "--one-process", &file, "--json"]);
         let output = Stdio::from(OwnedFd::from(writer));
         net.gateway = Some(command.stdout(output).stderr(Stdio::null()).spawn().expect("ravelin runs"));
         let control = net.path("control.sock");

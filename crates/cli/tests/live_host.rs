@@ -205,7 +205,7 @@ fn a_host_interface_whose_name_is_taken_is_an_error_at_its_place() {
         net.path("control.sock").display()
     );
     std::fs::File::create(&file).and_then(|mut file| file.write_all(text_of.as_bytes())).expect("a file");
-    let said = text(&net.ravelin(&["serve", &file.display().to_string()]));
+    let said = text(&net.ravelin(&["serve", "--one-process", &file.display().to_string()]));
     assert!(said.contains("line 12, column 18: there is an interface uplink already"), "{said}");
     let shown = text(&net.run("g", "ip", &["-br", "link"]));
     assert!(!shown.contains("h-to-a"), "nothing is half done: {shown}");

@@ -277,7 +277,7 @@ fn serve(net: &Net, host: &str, name: &str, text: &str) -> Running {
     let file = net.path(&format!("{name}.toml"));
     fs::write(&file, format!("control = \"{control}\"\n{text}")).expect("is written");
     let errors = fs::File::create(net.path(&format!("{name}.errors"))).expect("is made");
-    let mut command = net.at(host, binary(), &["serve", &file.display().to_string()]);
+    let mut command = net.at(host, binary(), &["serve", "--one-process", &file.display().to_string()]);
     Running::of(command.stdout(Stdio::null()).stderr(errors).spawn().expect("it starts"))
 }
 

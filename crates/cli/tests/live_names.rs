@@ -99,7 +99,7 @@ impl Beside {
         let file = net.path(&format!("{name}.toml"));
         fs::write(&file, format!("program = \"{program}\"\ncontrol = \"{control}\"\n{ports}"))
             .expect("is written");
-        let mut command = net.at("g", binary(), &["serve", &file.display().to_string()]);
+        let mut command = net.at("g", binary(), &["serve", "--one-process", &file.display().to_string()]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         let beside = Beside(child);
         let end = Instant::now() + Duration::from_secs(30);

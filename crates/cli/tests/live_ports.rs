@@ -209,7 +209,7 @@ fn what_af_xdp_cannot_do_is_said() {
         let (program, control) = (program("hub.rav"), net.path("other.sock"));
         let text = format!("program = {:?}\ncontrol = {:?}\n{head}{ports}", program, control);
         std::fs::write(&file, text).expect("can be written");
-        let output = net.ravelin(&["serve", &file.display().to_string()]);
+        let output = net.ravelin(&["serve", "--one-process", &file.display().to_string()]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(errors.contains(wanted), "{errors}");
@@ -246,7 +246,7 @@ fn what_af_xdp_cannot_do_is_said() {
     refused(&net, "", &port("kind = \"af_xdp\"\nqueues = [7]"), "port 1: interface to-a has no queue 7");
     let text = std::fs::read_to_string(&file).expect("was written").replace("queues = [7]", "");
     std::fs::write(&file, text).expect("can be written");
-    let output = net.run("g", "setpriv", &[&drop[..], &["serve", &file]].concat());
+    let output = net.run("g", "setpriv", &[&drop[..], &["serve", "--one-process", &file]].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("this process may lock 64 KiB: raise that (`ulimit -l`"), "{errors}");
     refused(&net, "", &port("kind = \"af_xdp\"\nqueues = [7]"), "port 1: interface to-a has no queue 7");

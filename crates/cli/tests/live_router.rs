@@ -316,7 +316,7 @@ fn a_program_without_the_tables_is_refused_at_the_address() {
     };
     write("hub.rav");
     let path = file.to_str().expect("text");
-    for command in [&["check"][..], &["serve", "--check"], &["serve"]] {
+    for command in [&["check"][..], &["serve", "--check"], &["serve", "--one-process"]] {
         let output = net.ravelin(&[command, &[path]].concat());
         let said = text(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");

@@ -84,7 +84,7 @@ fn a_snapshot_that_cannot_be_written_is_an_error_at_its_place_before_the_start()
     let file = format!("program = {:?}\ncontrol = \"c\"\n{}", program("stateful.rav"), FILE);
     let file = file.replace("\"state\"", "\"none/state\"");
     fs::write(net.path("gateway.toml"), file).expect("can be written");
-    let output = net.ravelin(&["serve", &net.path("gateway.toml").display().to_string()]);
+    let output = net.ravelin(&["serve", "--one-process", &net.path("gateway.toml").display().to_string()]);
     let said = text(&output);
     assert!(
         !output.status.success() && said.contains("line 3, column 12") && said.contains("none/state"),

@@ -113,7 +113,8 @@ fn peer(name: &str, number: u32, key: &str, more: &str) -> String {
 fn start(net: &Net, host: &str, file: &str, key: String) -> Gateway {
     let path = net.path(&format!("{host}.toml"));
     fs::write(&path, file).expect("can be written");
-    let mut command = net.at("g", binary(), &["serve", &path.display().to_string(), "--json"]);
+    let mut command =
+        net.at("g", binary(), &["serve", "--one-process", &path.display().to_string(), "--json"]);
     let errors = net.path(&format!("{host}.errors"));
     let said = fs::File::create(&errors).expect("can be written");
     let child = command.stdout(Stdio::piped()).stderr(said).spawn().expect("ravelin runs");

@@ -287,7 +287,7 @@ impl Waypoints {
     fn start(&mut self, role: &'static str, host: &str) {
         let errors = fs::File::create(self.net.path(&format!("{role}.errors"))).expect("is made");
         let file = self.net.path(&format!("{role}.toml")).display().to_string();
-        let mut command = self.net.at(host, binary(), &["serve", &file]);
+        let mut command = self.net.at(host, binary(), &["serve", "--one-process", &file]);
         let child = command.stdout(Stdio::null()).stderr(errors).spawn().expect("it starts");
         self.roles.push((role, Running::of(child)));
         let what: &[&str] = if role == "ns1" { &["names", "list"] } else { &["show", "run", "--total"] };

@@ -52,7 +52,7 @@ impl Beyond {
         let switch = program("mac_switch.rav");
         let text = format!("program = \"{}\"\ncontrol = \"{control}\"\n{ports}", switch.display());
         fs::write(&file, text).expect("can be written");
-        let mut command = net.at("h", binary(), &["serve", &file.display().to_string()]);
+        let mut command = net.at("h", binary(), &["serve", "--one-process", &file.display().to_string()]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("ravelin runs");
         beyond.gateway = Some(Running(child));
         let end = Instant::now() + Duration::from_secs(30);

@@ -64,7 +64,7 @@ fn a_program_that_remembers_needs_a_word_for_several_workers() {
     fs::write(&file, format!("program = \"{}\"\nworkers = 2\n{PORTS}", path.display()))
         .expect("can be written");
     for check in [&["--check"][..], &[]] {
-        let output = net.ravelin(&[&["serve", &file.display().to_string()], check].concat());
+        let output = net.ravelin(&[&["serve", "--one-process", &file.display().to_string()], check].concat());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(

@@ -31,7 +31,7 @@ impl Serving {
             let head = format!("control = \"{control}\"\nmetrics = \"{metrics}\"\n");
             let names = format!("[names]\nlisten = [\"{udp}\", \"[::1]:{}\"]\n{zone}", udp.port());
             fs::write(&file, head + &names).expect("is written");
-            let mut command = ravelin(&["serve", &file.display().to_string()]);
+            let mut command = ravelin(&["serve", "--one-process", &file.display().to_string()]);
             let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
             let mut told = BufReader::new(child.stderr.take().expect("is piped")).lines();
             // The second line is told when everybody can ask.
@@ -140,7 +140,7 @@ fn a_file_is_checked_without_listening_anywhere() {
     let checked = ravelin(&["serve", "--check", &file]).output().expect("it runs");
     let words = String::from_utf8(checked.stdout).expect("text");
     assert!(words.ends_with("is right: names of home.example are answered at 192.0.2.53:53\n"), "{words}");
-    let served = ravelin(&["serve", &file]).output().expect("it runs");
+    let served = ravelin(&["serve", "--one-process", &file]).output().expect("it runs");
     let words = String::from_utf8(served.stderr).expect("text");
     assert!(
         !served.status.success() && words.contains("names cannot be asked for at 192.0.2.53:53 by UDP"),

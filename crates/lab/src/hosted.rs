@@ -129,7 +129,7 @@ impl HostedGateway {
         let file = folder.join("gateway.toml");
         fs::write(&file, text).map_err(system)?;
         let mut command = network.command(std::env::current_exe().map_err(system)?, None);
-        let process = Daemon::start(command.arg("serve").arg(file)).map_err(system)?;
+        let process = Daemon::start(command.args(["serve", "--one-process"]).arg(file)).map_err(system)?;
         let control = until(START, "the gateway begins", || {
             let mut control = ControlSocket::connect(&socket).ok()?;
             control.told("picture").ok().map(|_| control)

@@ -22,7 +22,12 @@ Examples:
   ravelin serve gateway.toml --check
   ravelin serve gateway.toml --trusted
   ravelin serve gateway.toml --trusted --native
-  ravelin serve gateway.toml --back-end auto --schedule cost")]
+  ravelin serve gateway.toml --one-process
+  ravelin serve gateway.toml --back-end auto --schedule cost
+
+Where the file and the machine allow it, a gateway is four processes, and packets run in one that has no rights. \
+Otherwise it is one process, and its first line on standard error says why; with `[trust]` in the file it does not \
+start then. `--json`, `--back-end` and `--schedule` are for one process alone.")]
 pub(crate) struct ServeArguments {
     /// The file that describes the gateway
     #[arg(value_name = "FILE")]
@@ -30,18 +35,21 @@ pub(crate) struct ServeArguments {
     /// Only say whether the file and its program are right
     #[arg(long)]
     pub(crate) check: bool,
-    /// Run packets in a confined process, apart from everything else
-    #[arg(long, conflicts_with_all = ["check", "back_end"])]
+    /// Run packets in a confined process, apart from everything else, or do not start
+    #[arg(long, conflicts_with_all = ["check", "back_end", "schedule"])]
     pub(crate) trusted: bool,
+    /// Run everything in one process, also where packets could run apart from everything else
+    #[arg(long, conflicts_with_all = ["trusted", "native", "without"])]
+    pub(crate) one_process: bool,
     /// Have the confined process make machine code of programs: faster, with a compiler that is trusted
     #[arg(long, requires = "trusted")]
     pub(crate) native: bool,
     /// Run although this layer of confinement is missing (`ravelin doctor trust` names them); may be repeated
     #[arg(long, requires = "trusted", value_name = "LAYER")]
     pub(crate) without: Vec<confinement::Layer>,
-    /// What executes the program
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) back_end: BackEndChoice,
+    /// What executes the program of a gateway of one process: machine code, if nothing is said
+    #[arg(long, value_enum)]
+    pub(crate) back_end: Option<BackEndChoice>,
     #[command(flatten)]
     pub(crate) schedule: ScheduleArguments,
 }

@@ -47,6 +47,12 @@ struct Offered {
     tpm: Result<(), String>,
 }
 
+/// What keeps this machine from tier T0; nothing if it reaches that. Layers are tried in copies of this
+/// process, which should have a single thread.
+pub(super) fn lacks_for_t0() -> Option<String> {
+    lacking(&confinement::probe()).into_iter().next()
+}
+
 /// Runs the command.
 pub(crate) fn run(json: bool) -> Result<(), Failure> {
     let report = report(&confinement::probe(), &look());
@@ -94,10 +100,15 @@ fn is_executable(place: &Path) -> bool {
     place.is_file()
 }
 
-fn report(layers: &[(Layer, Result<(), String>)], offered: &Offered) -> TrustReport {
-    let lacking = layers.iter().filter_map(|(layer, result)| {
+/// What is missing for T0: layers.
+fn lacking(layers: &[(Layer, Result<(), String>)]) -> Vec<String> {
+    let missing = |(layer, result): &(Layer, Result<(), String>)| {
         Some(format!("the layer `{layer}` cannot be had: {}", result.as_ref().err()?))
-    });
+    };
+    layers.iter().filter_map(missing).collect()
+}
+
+fn report(layers: &[(Layer, Result<(), String>)], offered: &Offered) -> TrustReport {
     let of =
         |result: &Result<(), String>| -> Vec<String> { result.as_ref().err().cloned().into_iter().collect() };
     let designed = |mut missing: Vec<String>| {
@@ -108,7 +119,7 @@ fn report(layers: &[(Layer, Result<(), String>)], offered: &Offered) -> TrustRep
         "without /dev/kvm the machine is emulated: it works, and is far slower than the processor itself",
     );
     let needs: [(_, _, Vec<String>, Vec<&str>); 5] = [
-        ("T0", "split into confined processes", lacking.collect(), Vec::new()),
+        ("T0", "split into confined processes", lacking(layers), Vec::new()),
         ("T1", "services in a container", of(&offered.tun), Vec::new()),
         ("T2", "a router OS in a virtual machine", of(&offered.qemu), emulated.into_iter().collect()),
         ("T3", "policies bound to a TPM", designed(of(&offered.tpm)), Vec::new()),

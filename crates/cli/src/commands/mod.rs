@@ -20,6 +20,7 @@ mod lab_gpu;
 mod names;
 mod naming;
 mod policy;
+mod processes;
 mod reload;
 mod run;
 mod serve;
@@ -44,7 +45,8 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Compile(arguments) => compile::run(arguments, line.json),
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
-        Command::CompileForCore { file, without } => trusted::compile_for_core(file, without),
+        Command::CompileForCore { file, without, trial: false } => trusted::compile_for_core(file, without),
+        Command::CompileForCore { file, without, trial: true } => trusted::try_to_compile(file, without),
         Command::ControlForCore { without, fronts, metrics, routing } => {
             trusted::control_for_core(without, *fronts, *metrics, routing.as_deref())
         }

@@ -4,6 +4,7 @@ use crate::allowance::Allowance;
 use crate::arguments::DiagnosticFormat;
 use crate::arguments::live::ServeArguments;
 use crate::commands::policy::review::{review, tested};
+use crate::commands::processes::{self, Processes, SaidOfProcesses};
 use crate::commands::{bundle, trusted};
 use crate::executing::Executing;
 use crate::failure::Failure;
@@ -40,18 +41,24 @@ use std::thread;
 /// Runs the command.
 pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure> {
     let file = &arguments.file;
-    let executing = Executing::new(arguments.back_end, &arguments.schedule);
+    let executing = Executing::new(arguments.back_end.unwrap_or_default(), &arguments.schedule);
     if arguments.check {
         return check(file, executing, json);
     }
-    if arguments.trusted {
-        return trusted::serve(file, &read(file)?, arguments.native, &arguments.without);
-    }
+    let said = SaidOfProcesses::of(arguments, json);
     let config = match read_any(file)? {
         ProcessConfig::Gateway(config) => config,
+        ProcessConfig::Names(_) if said.trusted => {
+            let why = "without ports there is no core to be confined: leave `--trusted` out";
+            return Err(Failure::Finding(format!("{}: {why}", file.display())));
+        }
         ProcessConfig::Names(config) => return serve_names(file, &config),
     };
-    refuse_untrusted(file, &config)?;
+    match processes::of(said, file, &config) {
+        Processes::Several => return trusted::serve(file, &config, arguments.native, &arguments.without),
+        Processes::Refused(why) => return Err(Failure::Finding(format!("{}: {why}", file.display()))),
+        Processes::One(why) => remark(&processes::told_of_one(&why)),
+    }
     let remote = Arc::new(OnceLock::new());
     let (named, names, running) = (file.clone(), file.clone(), remote.clone());
     let reader = ConfigReader {
@@ -83,11 +90,12 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     Ok(render::text(&text)?)
 }
 
-/// Refuses a file that asks for signed policies: a gateway that is one process does not look for signatures.
+/// Refuses a file that has come to ask for signed policies: a gateway that is one process does not look for
+/// signatures.
 fn refuse_untrusted(file: &Path, config: &Config) -> Result<(), Failure> {
     match config.trust {
         Some(_) => Err(Failure::Finding(format!(
-            "{}: `[trust]` needs `ravelin serve --trusted`: without it, programs would run that nobody signed",
+            "{}: with `[trust]` a gateway is never one process, as this one is: stop it and start it again",
             file.display()
         ))),
         None => Ok(()),
@@ -96,6 +104,9 @@ fn refuse_untrusted(file: &Path, config: &Config) -> Result<(), Failure> {
 
 /// Answers for names, without ports.
 fn serve_names(file: &Path, config: &AloneConfig) -> Result<(), Failure> {
+    remark(
+        "one process: whoever takes it over answers for its names; without ports there is no core to be confined",
+    );
     let stopper = Arc::new(OnceLock::<Stopper>::new());
     let running = stopper.clone();
     heed_signals(move || running.get().map(Stopper::stop).is_some())?;
@@ -430,7 +441,6 @@ fn remark(words: &str) {
 /// Says what was obtained, as far as somebody can read it.
 fn tell(ports: &[PortView], config: &Config) {
     let mut err = anstream::stderr();
-    let _ = writeln!(err, "{}", trusted::told_without(config));
     for port in ports {
         let _ = writeln!(err, "port {}: {}, {}", port.port, port.interface, port.mode);
     }

@@ -6,7 +6,7 @@ use crate::commands::front::read as read_key;
 use crate::commands::policy::review::tested;
 use crate::commands::serve::{filled_program, read};
 use crate::failure::Failure;
-use confinement::{Layer, Missing, Role};
+use confinement::{Entered, Layer, Missing, Role};
 use gateway::Config;
 use gateway::beside_core::{self, ConfinedRouting, ControlDuties};
 use gateway::routing::{PortSettings, RoutingSettings};
@@ -35,20 +35,14 @@ const LONGEST_ROUTING: usize = 120 << 10;
 /// to be `native`.
 pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer]) -> Result<(), Failure> {
     let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
-    suits(config).map_err(finding)?;
+    suits(file, config).map_err(|why| match config.trust {
+        Some(_) => finding(why),
+        None => finding(format!("{why}; change that, or have it run with `--one-process`")),
+    })?;
     // The process that reads it has another working directory.
     let real = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
-    lies_together(&real, config).map_err(finding)?;
     let ravelin = env::current_exe().map_err(|error| finding(error.to_string()))?;
-    let beside = |name: &str| -> Result<PathBuf, Failure> {
-        let path = ravelin.with_file_name(name);
-        path.exists().then_some(path).ok_or_else(|| {
-            finding(format!(
-                "the program `{name}` is not beside {}: `cargo build --release -p {name}` makes it",
-                ravelin.display()
-            ))
-        })
-    };
+    let beside = |name: &str| beside(&ravelin, name).map_err(finding);
     let mut launch = Command::new(beside("ravelin-launch")?);
     launch.arg("--core").arg(beside(if native { "ravelin-core-native" } else { "ravelin-core" })?);
     if native {
@@ -106,17 +100,48 @@ pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer
             launch.arg("--own-address").arg(own.address.to_string());
         }
     }
+    told(&started(config.front.is_some(), without));
     // It comes back only where it could not begin.
     Err(finding(format!("ravelin-launch cannot be started: {}", launch.exec())))
 }
 
-/// What a gateway without `--trusted` says of that.
-pub(super) fn told_without(config: &Config) -> String {
-    let more = match lacking(config) {
-        None => "`ravelin serve --trusted` separates its parts".to_owned(),
-        Some(lacking) => lacking,
-    };
-    format!("one process: whoever takes over any part of it has the packets and the filter; {more}")
+/// What a gateway of several processes says of that.
+fn started(has_front: bool, without: &[Layer]) -> String {
+    let count = if has_front { "five" } else { "four" };
+    let mut text = format!(
+        "trusted, {count} processes: whoever takes over one of them has the rights of this part and no others"
+    );
+    if !without.is_empty() {
+        let names: Vec<_> = without.iter().map(|layer| layer.name()).collect();
+        text += &format!(", as far as that holds without {}", names.join(", "));
+    }
+    text
+}
+
+/// The program of this name beside `ravelin`.
+///
+/// # Errors
+/// It is not there.
+fn beside(ravelin: &Path, name: &str) -> Result<PathBuf, String> {
+    let path = ravelin.with_file_name(name);
+    path.exists().then_some(path).ok_or_else(|| {
+        format!(
+            "the program `{name}` is not beside {}: `cargo build --release -p {name}` makes it",
+            ravelin.display()
+        )
+    })
+}
+
+/// Whether the programs lie beside `ravelin` that a gateway of this file needs, without machine code.
+///
+/// # Errors
+/// One of them does not.
+pub(super) fn programs(ravelin: &Path, config: &Config) -> Result<(), String> {
+    let front = config.front.as_ref().map(|_| "ravelin-front");
+    ["ravelin-launch", "ravelin-core"]
+        .into_iter()
+        .chain(front)
+        .try_for_each(|name| beside(ravelin, name).map(drop))
 }
 
 /// What the file asks for that a confined core cannot do.
@@ -173,15 +198,19 @@ fn routing_lacks(config: &Config) -> Option<String> {
     ports.iter().zip(&config.ports).find_map(lacks)
 }
 
-/// Whether a confined core can do what the file asks for.
-fn suits(config: &Config) -> Result<(), String> {
+/// Whether confined processes can do what the file asks for.
+///
+/// # Errors
+/// They cannot; the text says what to change.
+pub(super) fn suits(file: &Path, config: &Config) -> Result<(), String> {
     if let Some(lacking) = lacking(config) {
-        return Err(format!("{lacking}; change the file, or leave `--trusted` out"));
+        return Err(lacking);
     }
-    match config.trust {
-        Some(_) => suits_signed(config),
-        None => Ok(()),
+    if config.trust.is_some() {
+        suits_signed(config)?;
     }
+    let real = fs::canonicalize(file).map_err(|error| error.to_string())?;
+    lies_together(&real, config)
 }
 
 /// Whether the file leaves to a signed policy what only that can say.
@@ -264,32 +293,58 @@ fn add_router(launch: &mut Command, vnic: &VnicWishes) {
 /// layers in `without`. Of files it can read those in the folder of the gateway's file and below, and no
 /// other.
 pub(super) fn compile_for_core(file: &Path, without: &[Layer]) -> Result<(), Failure> {
-    let missing = |missing: Missing| Failure::Finding(missing.to_string());
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let entered = confinement::enter_to_read(folder, without).map_err(missing)?;
+    let entered = enter_to_compile(file, without)?;
     let failed = |error: io::Error| Failure::Finding(format!("the core: {error}"));
     let mut core = standard_input().map_err(failed)?;
     entered.lock().map_err(missing)?;
-    // The folder is the working directory now.
-    let file = Path::new(file.file_name().unwrap_or_default());
-    let config = read(file);
-    let program = config.map_err(|error| error.to_string()).and_then(|config| {
-        if config.trust.is_some() {
-            // Nobody looks into it before the core has found its signatures right.
-            let bundle = files::read(&config.program, LONGEST_BUNDLE as u64)
-                .map_err(|error| format!("cannot read {}: {error}", config.program.display()))?;
-            return Ok(CompileMessage::Bundle(bundle));
-        }
-        let filled = filled_program(file, &config, None, &mut Allowance::to_load())?;
-        let suits = config.workers.suit(&filled.program);
-        suits.map_err(|error| format!("{}: {error}", file.display()))?;
-        filled.policies.iter().try_for_each(tested)?;
-        Ok(CompileMessage::Program(print(&filled.program)))
-    });
     // Whoever reads it need not be at a terminal.
     let refused = |text: String| CompileMessage::Refused(anstream::adapter::strip_str(&text).to_string());
-    let compiled = program.unwrap_or_else(refused);
-    core.send(&compiled, &[]).map_err(failed)
+    core.send(&compiled(file).unwrap_or_else(refused), &[]).map_err(failed)
+}
+
+/// Finds out in the same way whether there is a program, and tells why there is none.
+pub(super) fn try_to_compile(file: &Path, without: &[Layer]) -> Result<(), Failure> {
+    enter_to_compile(file, without)?.lock().map_err(missing)?;
+    compiled(file).map(drop).map_err(|text| {
+        // A confined process may not ask whether it speaks to a terminal.
+        told(&anstream::adapter::strip_str(&text).to_string());
+        Failure::Told
+    })
+}
+
+/// The failure for want of a layer.
+fn missing(missing: Missing) -> Failure {
+    Failure::Finding(missing.to_string())
+}
+
+/// Confines this process to the folder of the gateway's file, which is its working directory then.
+fn enter_to_compile(file: &Path, without: &[Layer]) -> Result<Entered, Failure> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    confinement::enter_to_read(folder, without).map_err(missing)
+}
+
+/// What the core is given, or why there is nothing. The folder of the file is the working directory.
+fn compiled(file: &Path) -> Result<CompileMessage, String> {
+    let file = Path::new(file.file_name().unwrap_or_default());
+    let config = read(file).map_err(|error| error.to_string())?;
+    if config.trust.is_some() {
+        // Nobody looks into it before the core has found its signatures right.
+        let bundle = files::read(&config.program, LONGEST_BUNDLE as u64)
+            .map_err(|error| format!("cannot read {}: {error}", config.program.display()))?;
+        return Ok(CompileMessage::Bundle(bundle));
+    }
+    let filled = filled_program(file, &config, None, &mut Allowance::to_load())?;
+    let suits = config.workers.suit(&filled.program);
+    suits.map_err(|error| format!("{}: {error}", file.display()))?;
+    filled.policies.iter().try_for_each(tested)?;
+    let text = print(&filled.program);
+    if text.len() > LONGEST_BUNDLE {
+        return Err(format!(
+            "the program and its entries are {} bytes long as the core is given them, and may be {LONGEST_BUNDLE}: give its tables fewer entries",
+            text.len()
+        ));
+    }
+    Ok(CompileMessage::Program(text))
 }
 
 /// Answers at the control socket that standard output is, by what the core at the other end of standard input
@@ -305,7 +360,6 @@ pub(super) fn control_for_core(
     let settings = settings.map_err(|error| Failure::Finding(format!("addresses and routes: {error}")))?;
     let routing = settings.map(|settings| ConfinedRouting { settings, told });
     let failed = |error: io::Error| Failure::Finding(format!("the control socket: {error}"));
-    let missing = |missing: Missing| Failure::Finding(missing.to_string());
     let entered = confinement::enter(Role::Control, without).map_err(missing)?;
     let mut core = standard_input().map_err(failed)?;
     let mut handed_over = |what| supplied(&mut core, what);

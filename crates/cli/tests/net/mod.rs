@@ -188,7 +188,8 @@ impl Net {
         let text = format!("program = \"{}\"\ncontrol = \"{control}\"\n{ports}", program.display());
         let file = self.path("gateway.toml");
         fs::write(&file, text).expect("can be written");
-        let mut command = self.at("g", binary(), &["serve", &file.display().to_string(), "--json"]);
+        let mut command =
+            self.at("g", binary(), &["serve", "--one-process", &file.display().to_string(), "--json"]);
         command.args(options);
         self.gateway =
             Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ravelin runs"));

@@ -113,7 +113,7 @@ impl Home {
     pub(crate) fn serve(&mut self, role: &str) {
         let log = fs::File::create(self.path(&format!("{role}.log"))).expect("can be written");
         let mut command = self.namespace(role).command(binary(), None);
-        command.arg("serve").arg(self.file(role)).current_dir(self.path(role));
+        command.args(["serve", "--one-process"]).arg(self.file(role)).current_dir(self.path(role));
         command.envs(self.environment.iter().cloned());
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         self.roles.push((role.to_owned(), child.expect("ravelin runs")));

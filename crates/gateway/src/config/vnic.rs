@@ -4,7 +4,7 @@
 //! ```toml
 //! [[port]]
 //! interface = "services"             # its name in the container, and the container's
-//! kind = "vnic"                      # needs `ravelin serve --trusted`
+//! kind = "vnic"                      # needs a gateway of several processes
 //!
 //! [port.vnic]
 //! ethernet = "02:00:00:00:01:01"     # the router's; frames from there have its addresses or are dropped

@@ -242,7 +242,7 @@ fn ravelin(
     let file = write("gateway.toml", &text)?;
     let binary = std::env::current_exe().map_err(|error| format!("our own program: {error}"))?;
     let mut command = net.gateway.command(binary, Some(processors.gateway));
-    let mut running = start(command.arg("serve").arg(file))?;
+    let mut running = start(command.args(["serve", "--one-process"]).arg(file))?;
     let end = Instant::now() + START;
     loop {
         match asked(&control) {

@@ -34,7 +34,7 @@ impl NameServerProcess {
         );
         fs::write(&file, text).map_err(told)?;
         let mut command = Command::new(std::env::current_exe().map_err(told)?);
-        command.arg("serve").arg(file).current_dir(folder);
+        command.args(["serve", "--one-process"]).arg(file).current_dir(folder);
         NameServerProcess::start(&mut command, at, "our name server answers")
     }
 

@@ -97,7 +97,7 @@ impl Parties {
             let log = fs::File::create(self.path(&format!("{role}.log")))?;
             let mut command = namespace.command(&plan.binary, None);
             command
-                .arg("serve")
+                .args(["serve", "--one-process"])
                 .arg(&file)
                 .current_dir(self.path(role))
                 .stdin(Stdio::null())

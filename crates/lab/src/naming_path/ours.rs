@@ -69,7 +69,10 @@ fn socket(folder: &Path, role: &str) -> PathBuf {
 /// Starts one of them, and returns when it answers.
 fn serve(binary: &Path, network: &Namespace, folder: &Path, role: &str) -> Result<Daemon, String> {
     let mut command = network.command(binary, None);
-    command.arg("serve").arg(folder.join(role).join(format!("{role}.toml"))).current_dir(folder.join(role));
+    command
+        .args(["serve", "--one-process"])
+        .arg(folder.join(role).join(format!("{role}.toml")))
+        .current_dir(folder.join(role));
     let process = Daemon::start(&mut command).map_err(|error| error.to_string())?;
     until(START, &format!("the {role} answers"), || {
         let mut asked = network.command(binary, None);

@@ -48,7 +48,7 @@ impl<'a> Setting<'a> {
         fs::write(directory.join("program.rav"), program).map_err(system)?;
         fs::write(directory.join("gateway.toml"), text).map_err(system)?;
         let mut command = net.gateway.command(&plan.binary, None);
-        command.arg("serve").arg(directory.join("gateway.toml"));
+        command.args(["serve", "--one-process"]).arg(directory.join("gateway.toml"));
         let gateway = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().map_err(system)?;
         let mut setting = Setting { plan, net, gateway, socket, before: 0 };
         let end = Instant::now() + PATIENCE;

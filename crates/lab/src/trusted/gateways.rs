@@ -102,8 +102,8 @@ impl Between {
     /// What `ravelin serve` is told.
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Between::Nothing | Between::Linux | Between::OneProcess => &[],
-            Between::Bytecode => &["--back-end", "bytecode"],
+            Between::Nothing | Between::Linux | Between::OneProcess => &["--one-process"],
+            Between::Bytecode => &["--one-process", "--back-end", "bytecode"],
             Between::Split | Between::Contained => &["--trusted"],
             Between::SplitNative | Between::ContainedNative => &["--trusted", "--native"],
         }
