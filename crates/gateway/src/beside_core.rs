@@ -114,7 +114,7 @@ fn shown(asked: &Asked, routing: &ShownRouting) -> ControlAnswer {
         (Some(routing), Asked::Routes) => ControlAnswer::Routes(Box::new(routing.routes())),
         (Some(routing), _) => ControlAnswer::Neighbours(Box::new(routing.neighbours())),
         (None, _) => ControlAnswer::Error(
-            "no routes are followed: give ports `addresses` in the gateway's file, and install a policy whose program has the tables that they need; the gateway says which are missing"
+            "no routes are followed: give ports `addresses` in the gateway's file, and install a policy whose program has the tables that they need; the gateway says which are missing; `ravelin serve --one-process` follows routes without signed policies"
                 .to_owned(),
         ),
     }
@@ -243,20 +243,39 @@ fn answer(core: &CoreChannel, asked: &Asked, known: &mut Option<Known>) -> Contr
         Asked::Install(_) => ControlAnswer::Send(true),
         Asked::Confirm { hash } => match bundle::bytes_of_digits(hash) {
             Some(hash) => told(core.ask_in_time(&ControlQuestion::Confirm { hash })),
-            None => ControlAnswer::Error("a hash has 64 hexadecimal digits: `ravelin show policy` tells it".to_owned()),
+            None => ControlAnswer::Error(
+                "a hash has 64 hexadecimal digits: `ravelin show policy` tells it".to_owned(),
+            ),
         },
-        Asked::Stop | Asked::Reload(_) => ControlAnswer::Error(
-            "the process that answers here has no right to do that: `ravelin-launch` ends by SIGTERM, and has its file read again by SIGHUP".to_owned(),
-        ),
-        _ => ControlAnswer::Error(
-            "the core is confined and does not tell this: `ravelin show policy` says what runs there; `ravelin serve` without `--trusted` tells everything".to_owned(),
-        ),
+        Asked::Stop => ControlAnswer::Signal(true),
+        Asked::Reload(wish) if !wish.check && wish.only_if.is_none() => ControlAnswer::Signal(true),
+        asked => ControlAnswer::Error(refused(asked)),
     }
+}
+
+/// What whoever asks for something is told that is not had beside a confined core.
+fn refused(asked: &Asked) -> String {
+    let what = match asked {
+        Asked::Reload(_) => "policies are not compared before another program takes over",
+        Asked::Measure { .. } => {
+            "nobody tells where the time of the packet loop goes, and how long packets stay"
+        }
+        Asked::Watch(_) | Asked::Why { .. } => "nobody tells of single packets",
+        Asked::Policies | Asked::PolicyCounts => {
+            "nobody tells of rules of policies, and what they have counted"
+        }
+        Asked::Names | Asked::WhyName(_) | Asked::AddName(_) | Asked::RemoveName { .. } => {
+            "there are no names"
+        }
+        _ => "nobody tells that",
+    };
+    format!("beside a confined core {what}: `ravelin serve --one-process` runs a gateway that has it")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::review::ReloadWish;
 
     #[test]
     fn a_bundle_is_asked_for_if_it_is_not_too_long() {
@@ -273,5 +292,22 @@ mod tests {
         }
         let hash = "no digits".to_owned();
         assert!(matches!(answer(&core, &Asked::Confirm { hash }, &mut None), ControlAnswer::Error(_)));
+    }
+
+    #[test]
+    fn what_is_not_had_names_the_way_to_it_and_what_control_may_not_do_is_asked_of_a_signal() {
+        let (ours, _theirs) = Channel::pair().expect("a pair");
+        let core = CoreChannel::new(ours);
+        let told = |asked: &Asked| match answer(&core, asked, &mut None) {
+            ControlAnswer::Error(why) => why,
+            other => panic!("{other:?}"),
+        };
+        let reload = |check| Asked::Reload(ReloadWish { check, ..ReloadWish::default() });
+        for asked in [Asked::Stop, reload(false)] {
+            assert!(matches!(answer(&core, &asked, &mut None), ControlAnswer::Signal(true)), "{asked:?}");
+        }
+        for asked in [reload(true), Asked::Names, Asked::PolicyCounts, Asked::Measure { seconds: 1.0 }] {
+            assert!(told(&asked).contains("`ravelin serve --one-process` runs"), "{asked:?}");
+        }
     }
 }

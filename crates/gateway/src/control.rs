@@ -42,6 +42,8 @@
 //! ← {"done":"…"} or {"error":"…"}
 //! → {"ask":"stop"}                        ends the gateway
 //! ← {"done":"stopping"}
+//! ← {"signal":true}                       to this and to a reload, beside a confined core: whoever asks has to
+//!                                         send SIGTERM or SIGHUP to the process that made the socket
 //! → anything else
 //! ← {"error":"…"}                         and the connection is closed
 //! ```
@@ -54,6 +56,7 @@ use crate::policies::{PolicyCounts, PolicyView};
 use crate::review::ReloadWish;
 use crate::routing::{HostView, NeighboursView, RoutesView};
 use crate::seeing::{PacketView, WatchWish, Watched};
+use crate::signalled;
 use client::ProgramSchema;
 use engine::Report;
 use engine::live::{Measurement, PortLosses};
@@ -169,6 +172,8 @@ pub enum ControlAnswer {
     Tables(Box<ProgramSchema>),
     /// The bytes that were announced are to be sent.
     Send(bool),
+    /// The process that made the socket does it at a signal, which is to be sent.
+    Signal(bool),
     /// What changes between the policies of two programs.
     Review(Box<serde_json::Value>),
     /// The request was carried out; the text describes the result.
@@ -286,6 +291,14 @@ pub enum ControlError {
     /// it said no
     #[error("{0}")]
     Refused(String),
+    /// the process that made the socket is to be sent a signal, and cannot be
+    #[error("`ravelin-launch` cannot be sent {signal}: {source}; send it where the gateway runs, as root")]
+    Signal {
+        /// The signal.
+        signal: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 /// Sends a question to the gateway at `path` and returns its answer.
@@ -385,6 +398,10 @@ impl Line<'_> {
             if let Some(error) = said.get("error").and_then(|error| error.as_str()) {
                 return Err(ControlError::Refused(error.to_owned()).into());
             }
+            let said = match said["signal"] == true {
+                true => serde_json::json!({ "done": signalled::send(&stream, asked)? }),
+                false => said,
+            };
             if !see(said, &stream)? {
                 return Ok(());
             }

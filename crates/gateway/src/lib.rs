@@ -23,6 +23,7 @@ mod review;
 pub mod routing;
 pub mod seeing;
 pub mod serve;
+mod signalled;
 mod snapshot;
 mod tables;
 

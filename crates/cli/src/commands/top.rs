@@ -4,8 +4,8 @@ use crate::arguments::seeing::TopArguments;
 use crate::failure::Failure;
 use crate::render;
 use crate::render::top::{Sample, View, draw, text_of};
-use gateway::Asked;
 use gateway::control::ask;
+use gateway::{Asked, ControlError};
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::{DefaultTerminal, Terminal};
@@ -92,7 +92,15 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// What it does in the next second.
     fn next(&mut self) -> Result<Sample, Failure> {
-        let measured = ask(self.control, Asked::Measure { seconds: MEASURED })?["measure"].take();
+        let measured = match ask(self.control, Asked::Measure { seconds: MEASURED }) {
+            Ok(mut answer) => answer["measure"].take(),
+            // A confined core does not tell where its time goes.
+            Err(ControlError::Refused(_)) => {
+                thread::sleep(Duration::from_secs_f64(MEASURED));
+                Value::Null
+            }
+            Err(error) => return Err(error.into()),
+        };
         let now = view(self.control)?;
         let sample = Sample::new(&self.before, now.clone(), measured);
         self.before = now;

@@ -321,7 +321,8 @@ fn stops(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {
         rows.push(Row::new(vec!["stay p50".to_owned(), at("p50"), format!("p99 {}", at("p99"))]));
     }
     let widths = [Constraint::Length(10), Constraint::Length(9), Constraint::Fill(1)];
-    table(frame, area, "where time goes", &["stop", "a packet", "share"], &widths, rows);
+    let title = if sample.measured.is_null() { "where time goes: not told" } else { "where time goes" };
+    table(frame, area, title, &["stop", "a packet", "share"], &widths, rows);
 }
 
 fn why(frame: &mut Frame<'_>, area: Rect, sample: &Sample) {

@@ -150,7 +150,7 @@ impl Session<'_> {
             _ => Err(RequestRefusal::new(
                 RefusalCode::Closed,
                 RefusalPlace::NONE,
-                "the core is confined: its tables are told, and entries inserted and removed; nothing else",
+                "beside a confined core entries are told, inserted and removed, and nothing else is done with tables, groups and events: `ravelin serve --one-process` runs a gateway that does everything",
             )),
         }
     }

@@ -16,7 +16,10 @@ impl Known {
             let refuses = &mut table.refuses;
             refuses.insert = refusal.or_else(|| refuses.insert.take());
             refuses.remove = refuses.insert.clone();
-            let one_by_one = || "a confined core changes its entries one by one".to_owned();
+            let one_by_one = || {
+                "a confined core changes its entries one by one: `ravelin serve --one-process` replaces them"
+                    .to_owned()
+            };
             refuses.replace = refuses.insert.clone().or_else(|| Some(one_by_one()));
             refuses.default = refuses.replace.clone();
         }
@@ -26,7 +29,10 @@ impl Known {
 
 /// Why no entry changes, if none does.
 fn refusal(table: &ShownTable) -> Option<String> {
-    let none = || "the policy in force gives no right for it: sign one that does (`[rights]`)".to_owned();
+    let none = || {
+        "the policy in force gives no right for it: sign one that does (`[rights]`), or have `ravelin serve --one-process` run a program that is not signed"
+            .to_owned()
+    };
     table.right.is_none().then(none)
 }
 

@@ -91,7 +91,7 @@ fn entries_change_as_the_policy_in_force_allows_and_not_otherwise() {
     assert!(!told(&["show", "doors", "10"], &["10 => 1"]).contains("9 =>"));
     told(&["show", "shut"], &["0 entries"]);
     refused(&["show", "hidden"], "`secret`");
-    refused(&["replace", "doors", "-"], "entries inserted and removed; nothing else");
+    refused(&["replace", "doors", "-"], "nothing else is done with tables");
 
     let picture = trusted.picture("tables");
     assert_eq!(picture["now"]["report"]["tables"]["doors"]["entries"], 2, "{picture}");
