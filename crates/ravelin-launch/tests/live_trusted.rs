@@ -6,6 +6,8 @@
 
 #[path = "live_trusted/changed.rs"]
 mod changed;
+#[path = "live_trusted/chosen.rs"]
+mod chosen;
 #[path = "live_trusted/killed.rs"]
 mod killed;
 #[path = "live_trusted/metrics.rs"]
@@ -125,8 +127,8 @@ struct Trusted {
     launch: Child,
     /// What it tells, line by line.
     told: Receiver<String>,
-    /// Further arguments of `serve`.
-    more: Vec<String>,
+    /// The arguments of `serve`, but for the file.
+    arguments: Vec<String>,
 }
 
 impl Trusted {
@@ -137,6 +139,17 @@ impl Trusted {
 
     /// With more at the end of its file, and with what is to be made ready in its folder.
     fn with(test: &str, more: &[&str], in_file: &str, ready: impl FnOnce(&Path)) -> Option<Trusted> {
+        Trusted::by(test, built("ravelin"), &[&["--trusted"], more].concat(), in_file, ready)
+    }
+
+    /// The same with a program and all arguments of its `serve`.
+    fn by(
+        test: &str,
+        ravelin: PathBuf,
+        arguments: &[&str],
+        in_file: &str,
+        ready: impl FnOnce(&Path),
+    ) -> Option<Trusted> {
         let gateway = namespace(test)?;
         let (a, b) = (Namespace::new().expect("another"), Namespace::new().expect("another"));
         plug(&gateway, &a, ("to-a", A, 1));
@@ -154,15 +167,15 @@ impl Trusted {
         fs::write(&file, text).expect("written");
         ready(folder.path());
         built("ravelin-core");
-        let more: Vec<String> = more.iter().map(ToString::to_string).collect();
-        let (launch, told) = started(&gateway, &more, &file);
-        Some(Trusted { gateway, a, b, folder, launch, told, more })
+        let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let (launch, told) = started(&gateway, ravelin, &arguments, &file);
+        Some(Trusted { gateway, a, b, folder, launch, told, arguments })
     }
 
     /// Starts it again, after it has ended.
     fn start_again(&mut self) {
         let file = self.folder.path().join("gateway.toml");
-        (self.launch, self.told) = started(&self.gateway, &self.more, &file);
+        (self.launch, self.told) = started(&self.gateway, built("ravelin"), &self.arguments, &file);
     }
 
     /// Waits until it tells a line with these words.
@@ -258,15 +271,15 @@ impl Trusted {
 }
 
 /// Starts a gateway in a namespace.
-fn started(gateway: &Namespace, more: &[String], file: &Path) -> (Child, Receiver<String>) {
-    let mut command = gateway.command(built("ravelin"), None);
-    let mut launch = command
-        .args(["serve", "--trusted"])
-        .args(more)
-        .arg(file)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
+fn started(
+    gateway: &Namespace,
+    ravelin: PathBuf,
+    arguments: &[String],
+    file: &Path,
+) -> (Child, Receiver<String>) {
+    let mut command = gateway.command(ravelin, None);
+    let serve = command.arg("serve").args(arguments).arg(file);
+    let mut launch = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
     let (tells, told) = channel();
     let errors = BufReader::new(launch.stderr.take().expect("piped"));
     thread::spawn(move || {
