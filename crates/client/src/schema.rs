@@ -22,6 +22,9 @@ pub struct ProgramSchema {
     pub events: Vec<EventSchema>,
     /// The reasons for which packets are dropped or punted, by number.
     pub reasons: Vec<ReasonSchema>,
+    /// Why groups, events and reasons are not told, if the program may have some all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untold: Option<String>,
 }
 
 impl ProgramSchema {

@@ -43,6 +43,7 @@ fn schema(generation: u64, arguments: usize) -> ProgramSchema {
             arguments: (0..arguments).map(|_| column()).collect(),
         }],
         reasons: Vec::new(),
+        untold: None,
     }
 }
 

@@ -68,6 +68,7 @@ fn schema() -> ProgramSchema {
             arguments: vec![column("host", ColumnType::Ip6, 128), column("", ColumnType::Bool, 1)],
         }],
         reasons: Vec::new(),
+        untold: None,
     }
 }
 

@@ -12,6 +12,10 @@ impl Known {
         let refusals: Vec<_> = tables.iter().map(refusal).collect();
         let program = Program { tables: tables.into_iter().map(declared).collect(), ..Program::default() };
         let mut schema = describe(&program, "the policy in force", number, workers.into(), &[]);
+        schema.untold = Some(
+            "beside a confined core nobody tells of groups, events and reasons: `ravelin serve --one-process` runs a gateway that has them"
+                .to_owned(),
+        );
         for (table, refusal) in schema.tables.iter_mut().zip(refusals) {
             let refuses = &mut table.refuses;
             refuses.insert = refusal.or_else(|| refuses.insert.take());

@@ -287,6 +287,7 @@ pub(super) fn describe(
         reasons: (program.reasons.iter())
             .map(|reason| ReasonSchema { name: reason.name.clone(), help: reason.help.clone() })
             .collect(),
+        untold: None,
     }
 }
 

@@ -69,6 +69,10 @@ fn a_gateway_is_several_processes_where_the_machine_and_the_file_allow_it() {
         &["policy", "counts"],
         &["names", "list"],
         &["names", "remove", "nas"],
+        &["table", "join", "servers", "2"],
+        &["table", "show", "servers"],
+        &["table", "watch"],
+        &["table", "watch", "--punts", "closed"],
     ] {
         let words = trusted.not_told(arguments);
         assert!(words.contains("`ravelin serve --one-process`"), "{arguments:?}: {words}");

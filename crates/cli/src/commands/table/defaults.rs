@@ -82,7 +82,9 @@ fn change_members(
     let (number, group) = schema.group(&arguments.group).ok_or_else(|| {
         let names: Vec<&str> = schema.groups.iter().map(|group| group.name.as_str()).collect();
         let there = if names.is_empty() { "no groups".to_owned() } else { names.join(", ") };
-        Failure::Finding(format!("{} has no group `{}`; it has {there}", schema.program, arguments.group))
+        Failure::Finding(schema.untold.clone().unwrap_or_else(|| {
+            format!("{} has no group `{}`; it has {there}", schema.program, arguments.group)
+        }))
     })?;
     let members: Result<Vec<_>, _> = arguments.members.iter().map(|text| member(group, text)).collect();
     let changes = members?.into_iter().map(|member| make(number, arguments.index, member)).collect();

@@ -51,7 +51,8 @@ pub(super) fn find<'a>(schema: &'a ProgramSchema, name: &str) -> Result<(u16, &'
     schema.table(name).ok_or_else(|| {
         let names: Vec<&str> = schema.tables.iter().map(|table| table.name.as_str()).collect();
         let there = if names.is_empty() { "no tables".to_owned() } else { names.join(", ") };
-        Failure::Finding(format!("{} has no table `{name}`; it has {there}", schema.program))
+        let untold = schema.untold.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
+        Failure::Finding(format!("{} has no table `{name}`; it has {there}{untold}", schema.program))
     })
 }
 

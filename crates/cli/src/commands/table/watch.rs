@@ -23,10 +23,10 @@ pub(super) fn run(arguments: &WatchArguments, json: bool) -> Result<(), Failure>
     if events.is_empty() && arguments.punts.is_empty() {
         events = client.schema().events.iter().map(|event| event.name.clone()).collect();
         if events.is_empty() {
-            let program = &client.schema().program;
-            return Err(Failure::Finding(format!(
-                "{program} raises no events; --punts names reasons for which it punts packets"
-            )));
+            let ProgramSchema { program, untold, .. } = client.schema();
+            return Err(Failure::Finding(untold.clone().unwrap_or_else(|| {
+                format!("{program} raises no events; --punts names reasons for which it punts packets")
+            })));
         }
     }
     interruption::heed()?;
