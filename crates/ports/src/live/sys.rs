@@ -21,7 +21,6 @@ pub use opening::{
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 use std::io;
 #[cfg(feature = "open")]
 use std::os::fd::FromRawFd;
@@ -296,7 +295,10 @@ pub fn cycles() -> u64 {
 /// goes back.
 #[inline]
 pub(crate) fn since_start() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to the place that is passed, and nothing else; where it does not know the
+    // clock, it is 0. By `rustix` it would be asked with a call that a confined process may not make.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
