@@ -96,6 +96,11 @@ impl ControlGroup {
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Puts a process into it.
+    pub(crate) fn take(&self, process: u64) -> Result<(), ContainerError> {
+        write(&self.0.join("cgroup.procs"), process)
+    }
 }
 
 impl Drop for ControlGroup {

@@ -23,7 +23,7 @@ pub struct Holder {
     name: String,
     /// The namespaces.
     pub namespaces: Namespaces,
-    _groups: Vec<ControlGroup>,
+    groups: Vec<ControlGroup>,
 }
 
 impl Holder {
@@ -59,7 +59,16 @@ impl Holder {
         let made = |bound| ControlGroup::new(name, bound).inspect_err(&says).ok();
         let groups: Vec<_> = bounds.filter_map(made).collect();
         let namespaces = Namespaces::keep(folder, name, process, first, &groups)?;
-        Ok(Holder { folder: folder.to_owned(), name: name.to_owned(), namespaces, _groups: groups })
+        Ok(Holder { folder: folder.to_owned(), name: name.to_owned(), namespaces, groups })
+    }
+
+    /// Has a process outside, which works for the container, take its part of the container's memory and
+    /// time, where there are limits for them.
+    ///
+    /// # Errors
+    /// It has ended, or Linux refuses.
+    pub fn bound(&self, process: u32) -> Result<(), ContainerError> {
+        self.groups.iter().try_for_each(|group| group.take(process.into()))
     }
 }
 

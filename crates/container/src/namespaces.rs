@@ -144,5 +144,6 @@ pub(crate) fn forget(folder: &Path, name: &str) {
         let _ = fs::remove_file(&path);
     }
     let _ = fs::remove_file(users_path(folder, name));
+    let _ = fs::remove_file(monitor_socket(folder, name));
     let _ = fs::remove_file(folder.join(format!("{name}.{GROUPS}")));
 }

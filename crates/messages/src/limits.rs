@@ -18,9 +18,10 @@ pub const LONGEST_SUPPLY: usize = 16;
 /// room to spare.
 pub const LONGEST_VHOST_REPORT: usize = 1024;
 
-/// How long this process waits for the core to let go of what was shared before: another core may be taking
-/// over.
-pub const LET_GO_WITHIN: Duration = Duration::from_secs(10);
+/// How long this process waits for the core to let go of what was shared before: another core may be about to
+/// take over, which nothing disturbs.
+pub const LET_GO_WITHIN: Duration =
+    Duration::from_secs(READY_WITHIN.as_secs() + TAKEN_OVER_WITHIN.as_secs() + 5);
 
 /// The most workers of a gateway.
 pub const MOST_WORKERS: u16 = 64;

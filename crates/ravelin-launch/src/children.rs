@@ -88,6 +88,11 @@ pub(crate) struct Started {
 }
 
 impl Started {
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.id.unsigned_abs()
+    }
+
     /// Whether it has this number.
     pub(crate) fn is(&self, id: i32) -> bool {
         self.id == id

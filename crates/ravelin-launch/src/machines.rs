@@ -25,16 +25,21 @@ use messages::listening::{Listening, listen};
 use messages::vhost::{VhostReport, VhostSupply};
 use ports::live::GuestLink;
 use ports::live::vhost::Rings;
+use ports::live::vhost::limits::MOST_REGIONS;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::SyncSender;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the next report of a process waits, and the next connection.
 const BETWEEN: Duration = Duration::from_millis(10);
+/// How long after a connection another one finds an end: each starts a process.
+const BETWEEN_CONNECTIONS: Duration = Duration::from_millis(100);
+/// How often something is told of a port's machines at most.
+const TOLD: Duration = Duration::from_secs(1);
 
 /// What is heard of a machine.
 pub(crate) enum MachineEvent {
@@ -58,6 +63,10 @@ pub(crate) struct MachineLink {
     /// How many connections there were.
     connections: u64,
     connection: Option<Connection>,
+    /// When the last one began: who comes again and again has to wait.
+    began: Option<Instant>,
+    /// When something was told of them last.
+    told: Option<Instant>,
     _listening: Listening,
 }
 
@@ -66,6 +75,8 @@ struct Connection {
     channel: Channel,
     bell: OwnedFd,
     process: Started,
+    /// Whether it has said that something is shared.
+    shares: bool,
     waits: Waits,
 }
 
@@ -104,14 +115,24 @@ impl MachineLink {
         std::os::unix::fs::chown(&path, Some(root), Some(root)).map_err(failed)?;
         let (listener, events) = (listening.listener.try_clone().map_err(failed)?, events.clone());
         thread::Builder::new().name("monitors".to_owned()).spawn(move || {
-            for stream in listener.incoming().flatten() {
-                if events.send(Event::Machine(number, MachineEvent::Came(stream))).is_err() {
+            for stream in listener.incoming() {
+                // Where there is no descriptor for it, there may be one for the next.
+                if let Ok(stream) = stream
+                    && events.send(Event::Machine(number, MachineEvent::Came(stream))).is_err()
+                {
                     return;
                 }
                 thread::sleep(BETWEEN);
             }
         })?;
-        Ok(Some(MachineLink { port: number, connections: 0, connection: None, _listening: listening }))
+        Ok(Some(MachineLink {
+            port: number,
+            connections: 0,
+            connection: None,
+            began: None,
+            told: None,
+            _listening: listening,
+        }))
     }
 
     /// The number of its port.
@@ -136,15 +157,19 @@ impl MachineLink {
     pub(crate) fn hears(
         &mut self,
         event: MachineEvent,
+        port: &Port<'_>,
         settings: &Settings,
         events: &SyncSender<Event>,
     ) -> Result<Option<Shared>, LaunchError> {
         match event {
-            // One that comes second finds its connection ended.
-            MachineEvent::Came(_) if self.connection.is_some() => Ok(None),
+            // One that comes second, or too soon, finds its connection ended.
+            MachineEvent::Came(_) if self.connection.is_some() || self.is_soon() => Ok(None),
             MachineEvent::Came(stream) => {
+                self.began = Some(Instant::now());
                 self.connections += 1;
                 let connection = Connection::start((self.port, self.connections), &stream, settings, events)?;
+                // It works for the container, and takes its part of what that may take.
+                let _ = port.container.as_ref().map(|holder| holder.bound(connection.process.id()));
                 let bell = connection.bell.try_clone()?;
                 self.connection = Some(connection);
                 Ok(Some(Shared { bell, rings: None }))
@@ -152,6 +177,13 @@ impl MachineLink {
             MachineEvent::Shares(number, rings, files) => {
                 let is_last = number == self.connections;
                 let Some(connection) = self.connection.as_mut().filter(|_| is_last) else { return Ok(None) };
+                if rings.is_some() == connection.shares {
+                    if self.is_to_be_told() {
+                        say(&format!("ravelin-launch: port {}: vhost says twice what is shared", self.port));
+                    }
+                    return Ok(Some(self.end()?));
+                }
+                connection.shares = rings.is_some();
                 if rings.is_none() {
                     connection.waits = Waits::ForHandingOver;
                 }
@@ -192,6 +224,21 @@ impl MachineLink {
         self.let_go_if(|waits| waits != Waits::No);
     }
 
+    /// Whether the last connection began a moment ago.
+    fn is_soon(&self) -> bool {
+        self.began.is_some_and(|began| began.elapsed() < BETWEEN_CONNECTIONS)
+    }
+
+    /// Whether something is to be told of a machine: one that comes and goes again and again fills no disk
+    /// with that.
+    pub(crate) fn is_to_be_told(&mut self) -> bool {
+        let is_due = self.told.is_none_or(|told| told.elapsed() >= TOLD);
+        if is_due {
+            self.told = Some(Instant::now());
+        }
+        is_due
+    }
+
     fn let_go_if(&mut self, is_meant: impl Fn(Waits) -> bool) {
         if let Some(connection) = &mut self.connection
             && is_meant(connection.waits)
@@ -223,7 +270,7 @@ impl Connection {
         thread::Builder::new()
             .name("machine".to_owned())
             .spawn(move || hear((port, number), hears, &events))?;
-        Ok(Connection { channel, bell: bell.into(), process, waits: Waits::No })
+        Ok(Connection { channel, bell: bell.into(), process, shares: false, waits: Waits::No })
     }
 }
 
@@ -231,8 +278,11 @@ impl Connection {
 fn hear((port, number): (u16, u64), mut process: Channel, events: &SyncSender<Event>) {
     loop {
         let (shares, files) = match process.receive(LONGEST_VHOST_REPORT) {
-            Ok(Some((VhostReport::Shares(rings), files))) => (Some(rings), files),
-            Ok(Some((VhostReport::SharesNothing, _))) => (None, Vec::new()),
+            Ok(Some((VhostReport::Shares(rings), files))) if files.len() <= MOST_REGIONS => {
+                (Some(rings), files)
+            }
+            Ok(Some((VhostReport::SharesNothing, files))) if files.is_empty() => (None, files),
+            Ok(Some(_)) => return process.end(),
             Ok(None) => return,
             Err(error) => {
                 say(&format!("ravelin-launch: port {port}: vhost: {error}"));

@@ -30,6 +30,8 @@ mod port;
 #[cfg(target_os = "linux")]
 mod reported;
 #[cfg(target_os = "linux")]
+mod restart;
+#[cfg(target_os = "linux")]
 mod said;
 #[cfg(target_os = "linux")]
 mod sockets;

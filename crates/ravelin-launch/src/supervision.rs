@@ -32,6 +32,7 @@ use crate::kept::Store;
 use crate::machines::{MachineEvent, MachineLink, Shared};
 use crate::port::{Port, open_port};
 use crate::reported::{Reported, What};
+use crate::restart::Restart;
 use crate::said::say;
 use crate::sockets;
 use confinement::{ProcessEnd, Role};
@@ -48,11 +49,6 @@ use std::time::{Duration, Instant};
 
 /// How often is looked whether interfaces are there.
 const LOOK: Duration = Duration::from_millis(200);
-/// A process that ends within this time of its start is started again after a while.
-const SOON: Duration = Duration::from_secs(1);
-/// How long a while is: twice as long each time, up to the second.
-const WHILE: Duration = Duration::from_millis(100);
-const LONGEST_WHILE: Duration = Duration::from_secs(5);
 /// How much of what was heard may wait: a core that says more waits itself.
 const MOST_EVENTS: usize = 64;
 
@@ -76,43 +72,6 @@ pub(crate) enum Event {
     Machine(u16, MachineEvent),
     /// A signal came.
     Signal(i32),
-}
-
-/// When a process is started again: at once, and later if it ends soon after its start again and again.
-struct Restart {
-    started: Instant,
-    wait: Duration,
-    /// When, if it is to be started.
-    at: Option<Instant>,
-}
-
-impl Restart {
-    fn new() -> Restart {
-        Restart { started: Instant::now(), wait: Duration::ZERO, at: None }
-    }
-
-    /// The process has ended, or could not be started.
-    fn ended(&mut self) {
-        self.wait = match self.started.elapsed() < SOON {
-            true => (self.wait * 2).clamp(WHILE, LONGEST_WHILE),
-            false => Duration::ZERO,
-        };
-        self.at = Some(Instant::now() + self.wait);
-    }
-
-    /// Whether it is to be started now, which then is done.
-    fn is_due(&mut self) -> bool {
-        let due = self.at.is_some_and(|at| Instant::now() >= at);
-        if due {
-            (self.at, self.started) = (None, Instant::now());
-        }
-        due
-    }
-
-    /// How long it is until then, at most `most`.
-    fn left(&self, most: Duration) -> Duration {
-        self.at.map_or(most, |at| at.saturating_duration_since(Instant::now()).min(most))
-    }
 }
 
 /// A gateway while it runs.
@@ -487,9 +446,11 @@ impl Supervisor<'_> {
 
     /// Something is heard of the machine at a port.
     fn machine(&mut self, number: u16, event: MachineEvent) {
-        let Supervisor { settings, machines, events, .. } = self;
-        let Some(link) = machines.iter_mut().find(|link| link.is_of(number)) else { return };
-        match link.hears(event, settings, events) {
+        let Supervisor { settings, ports, machines, events, .. } = self;
+        let port = ports.get(usize::from(number).wrapping_sub(1));
+        let link = machines.iter_mut().find(|link| link.is_of(number));
+        let (Some(port), Some(link)) = (port, link) else { return };
+        match link.hears(event, port, settings, events) {
             Ok(Some(shared)) => self.share(number, shared),
             Ok(None) => {}
             Err(error) => say(&format!("ravelin-launch: port {number}: vhost: {error}")),
@@ -500,7 +461,10 @@ impl Supervisor<'_> {
     fn machine_ended(&mut self, id: i32, ended: &io::Result<ProcessEnd>) {
         let Some(link) = self.machines.iter_mut().find(|link| link.has(id)) else { return };
         let (number, shared) = (link.port(), link.end());
-        say(&format!("ravelin-launch: port {number}: {}", ending(Role::Vhost, ended)));
+        // By itself it ends where the monitor does.
+        if !matches!(ended, Ok(ProcessEnd::Exited(0))) && link.is_to_be_told() {
+            say(&format!("ravelin-launch: port {number}: {}", ending(Role::Vhost, ended)));
+        }
         if let Ok(shared) = shared {
             self.share(number, shared);
         }
@@ -514,16 +478,18 @@ impl Supervisor<'_> {
         let is_linked = rings.is_some();
         let shared = opened.share(bell, rings);
         port.handed_over = false;
+        let Some(link) = self.machines.iter_mut().find(|link| link.is_of(number)) else { return };
         match shared {
-            Ok(()) if is_linked => {
+            Ok(()) if is_linked && link.is_to_be_told() => {
                 say(&format!("ravelin-launch: port {number}: {name} is linked to a virtual machine"));
             }
             Ok(()) => {}
             Err(error) => {
-                say(&format!("ravelin-launch: port {number}: the virtual machine at {name}: {error}"));
+                if link.is_to_be_told() {
+                    say(&format!("ravelin-launch: port {number}: the virtual machine at {name}: {error}"));
+                }
                 // Its monitor finds the connection ended.
-                let link = self.machines.iter_mut().find(|link| link.is_of(number));
-                drop(link.map(MachineLink::end));
+                drop(link.end());
             }
         }
     }
@@ -596,28 +562,4 @@ fn heed_signals(events: &SyncSender<Event>) -> Result<(), LaunchError> {
         }
     })?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_ends_soon_after_its_start_is_started_later_each_time() {
-        let mut restart = Restart::new();
-        assert!(!restart.is_due(), "it runs");
-        let mut waits = Vec::new();
-        for _ in 0..8 {
-            restart.ended();
-            waits.push(restart.wait.as_millis());
-            restart.at = restart.at.map(|_| Instant::now());
-            assert!(restart.is_due() && !restart.is_due(), "once");
-        }
-        assert_eq!(waits, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
-        restart.started -= SOON;
-        restart.ended();
-        assert!(restart.is_due(), "at once after it has run for a while");
-        restart.ended();
-        assert!(restart.left(LOOK) > Duration::ZERO && restart.left(Duration::ZERO) == Duration::ZERO);
-    }
 }

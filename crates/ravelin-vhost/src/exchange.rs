@@ -18,6 +18,7 @@ use ports::live::vhost::{BROKEN, RING, Rings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -51,28 +52,43 @@ pub struct Side {
     pub say: fn(&str),
 }
 
+/// How long the files of notifications are not looked at once there was one, in nanoseconds: who notifies
+/// without end takes no more time with it.
+const BETWEEN_KICKS: i64 = 20_000;
+
 /// Tells `launch` what is shared.
-struct Launch(Channel);
+struct Launch {
+    channel: Channel,
+    say: fn(&str),
+    /// Whether something was said: no more is said of a monitor, which may have no end of it.
+    said: bool,
+}
 
 impl Sharing for Launch {
     fn share(&mut self, rings: &Rings, files: &[BorrowedFd<'_>]) -> io::Result<()> {
-        self.0.send(&VhostReport::Shares(rings.clone()), files)
+        self.channel.send(&VhostReport::Shares(rings.clone()), files)
     }
 
     fn take_back(&mut self) -> io::Result<()> {
-        self.0.send(&VhostReport::SharesNothing, &[])?;
+        self.channel.send(&VhostReport::SharesNothing, &[])?;
         let within = Timespec { tv_sec: LET_GO_WITHIN.as_secs() as i64, tv_nsec: 0 };
-        let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
+        let mut polled = [PollFd::new(&self.channel, PollFlags::IN)];
         if poll(&mut polled, Some(&within))? == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
                 "it does not let go of the machine's memory",
             ));
         }
-        match self.0.receive::<VhostSupply>(LONGEST_SUPPLY) {
+        match self.channel.receive::<VhostSupply>(LONGEST_SUPPLY) {
             Ok(Some((VhostSupply::LetGo, _))) => Ok(()),
             Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn tell(&mut self, what: &str) {
+        if !std::mem::replace(&mut self.said, true) {
+            (self.say)(what);
         }
     }
 }
@@ -83,30 +99,32 @@ impl Sharing for Launch {
 /// The monitor asks for what cannot be.
 pub fn exchange(side: Side) -> Result<(), ExchangeError> {
     let Side { launch, mut monitor, bell, say } = side;
-    let (mut launch, mut negotiation) = (Launch(launch), Negotiation::default());
+    let mut launch = Launch { channel: launch, say, said: false };
+    let (mut negotiation, mut pauses) = (Negotiation::default(), false);
     loop {
         let (asked, rung, gone, kicked) = {
-            let kicks: Vec<_> = negotiation.kicks().collect();
+            let kicks: Vec<_> = negotiation.kicks().filter(|_| !pauses).collect();
             let mut polled = vec![
                 PollFd::new(&monitor, PollFlags::IN),
                 PollFd::new(&bell, PollFlags::IN),
-                PollFd::new(&launch.0, PollFlags::IN),
+                PollFd::new(&launch.channel, PollFlags::IN),
             ];
             polled.extend(kicks.iter().map(|kick| PollFd::new(*kick, PollFlags::IN)));
-            match poll(&mut polled, None) {
+            let pause = Timespec { tv_sec: 0, tv_nsec: BETWEEN_KICKS };
+            match poll(&mut polled, pauses.then_some(&pause)) {
                 Err(Errno::INTR) => continue,
                 polled => polled.map_err(io::Error::from)?,
             };
             let ready: Vec<_> = polled.iter().map(|polled| !polled.revents().is_empty()).collect();
             let kicked = kicks.iter().zip(&ready[3..]).filter(|(_, ready)| **ready);
-            // The number of notifications says nothing.
-            let kicked = kicked.map(|(kick, _)| (&**kick).read(&mut [0; 8]));
-            (ready[0], ready[1], ready[2], kicked.collect::<Result<Vec<_>, _>>()?.len())
+            let kicked = kicked.map(|(kick, _)| is_kicked(kick)).collect::<Result<Vec<_>, _>>()?;
+            (ready[0], ready[1], ready[2], kicked.contains(&true))
         };
+        pauses = kicked;
         if gone {
             return Ok(());
         }
-        if kicked > 0 {
+        if kicked {
             // Where there is no room, it has more to hear than this.
             let _ = send(&bell, &[RING], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
@@ -118,10 +136,10 @@ pub fn exchange(side: Side) -> Result<(), ExchangeError> {
                 return Ok(());
             }
             if said.contains(&BROKEN) {
-                say(
+                launch.tell(
                     "the machine's driver has done what no driver does: its link is off until it starts anew",
                 );
-                negotiation.is_broken();
+                negotiation.is_broken(&mut launch)?;
             }
             for mut call in negotiation.calls() {
                 call.write_all(&1u64.to_ne_bytes())?;
@@ -133,6 +151,22 @@ pub fn exchange(side: Side) -> Result<(), ExchangeError> {
                 monitor.write_all(&answer)?;
             }
         }
+    }
+}
+
+/// Takes a notification off its file, and says whether there was one. How many there were says nothing.
+///
+/// # Errors
+/// It is no file of events.
+fn is_kicked(mut kick: &File) -> io::Result<bool> {
+    match kick.read(&mut [0; 8]) {
+        Ok(8) => Ok(true),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "notifications come by no file of events")),
+        // The monitor reads there itself, too.
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
     }
 }
 

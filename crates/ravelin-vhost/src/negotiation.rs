@@ -64,6 +64,9 @@ pub trait Sharing {
     /// # Errors
     /// The gateway is gone, or does not let go.
     fn take_back(&mut self) -> io::Result<()>;
+
+    /// Tells the operator something.
+    fn tell(&mut self, what: &str);
 }
 
 /// A region, as the monitor tells of it.
@@ -139,9 +142,12 @@ impl Negotiation {
     }
 
     /// The driver has done what no driver does: nothing is shared until the rings start again.
-    pub fn is_broken(&mut self) {
-        self.shares = false;
+    ///
+    /// # Errors
+    /// The gateway is gone, or does not let go.
+    pub fn is_broken(&mut self, to: &mut impl Sharing) -> io::Result<()> {
         self.rings.iter_mut().for_each(|ring| ring.kick = None);
+        self.stop(to)
     }
 
     /// Does what a message asks. Says what is answered, if anything is.
@@ -170,7 +176,12 @@ impl Negotiation {
             // SET_OWNER
             3 => {}
             // RESET_OWNER
-            4 => self.stop(to)?,
+            4 => {
+                self.stop(to)?;
+                for ring in &mut self.rings {
+                    (ring.kick, ring.enabled) = (None, false);
+                }
+            }
             // SET_MEM_TABLE
             5 => {
                 self.stop(to)?;
@@ -204,11 +215,9 @@ impl Negotiation {
                 numbers.word()?;
                 let ring = self.ring(number, request)?;
                 ring.kick = None;
-                let (used, base) = (ring.used, [number.to_ne_bytes(), [0; 4]].concat());
-                let base = self
-                    .half_at(used + 2)
-                    .map_or(base, |index| [number.to_ne_bytes(), u32::from(index).to_ne_bytes()].concat());
-                answer = Some(base);
+                let at = ring.used.checked_add(2);
+                let base = at.and_then(|at| self.half_at(at)).map_or(0, u32::from);
+                answer = Some([number.to_ne_bytes(), base.to_ne_bytes()].concat());
             }
             // SET_VRING_KICK, SET_VRING_CALL, SET_VRING_ERR
             12..=14 => {
@@ -275,13 +284,19 @@ impl Negotiation {
 
     /// Shares what there is, once all is known.
     fn start(&mut self, request: u32, to: &mut impl Sharing) -> Result<(), RequestError> {
-        let ready = |ring: &Ring| ring.size > 0 && ring.used > 0 && ring.enabled && ring.kick.is_some();
+        // Without the features of the protocol, rings begin enabled.
+        let all_enabled = self.features & HAS_PROTOCOL_FEATURES == 0;
+        let ready = |ring: &Ring| {
+            ring.size > 0 && ring.used > 0 && (ring.enabled || all_enabled) && ring.kick.is_some()
+        };
         if self.shares || self.regions.is_empty() || !self.rings.iter().all(ready) {
             return Ok(());
         }
         let wrong = |what| RequestError::Wrong { request, what };
         if self.features & VERSION_1 == 0 {
-            return Err(wrong("the driver does not know VIRTIO_F_VERSION_1"));
+            // That of a boot loader, perhaps; the next one may know it.
+            to.tell("a driver that does not know VIRTIO_F_VERSION_1 has no link");
+            return Ok(());
         }
         let [receive, transmit] = &self.rings;
         let place = |ring: &Ring| {

@@ -161,8 +161,10 @@ fn a_front_end_of_others_agrees_on_everything_and_both_sides_are_told() {
     start_ring(&mut front_end, 1);
     assert_eq!(others.report().0, VhostReport::Shares(expected()));
 
-    // A driver that does what no driver does is off until it starts anew.
+    // A driver that does what no driver does is off until it starts anew, and what it shared is let go of.
     others.bell.write_all(&[BROKEN]).expect("room");
+    assert_eq!(others.report().0, VhostReport::SharesNothing);
+    others.launch.send(&VhostSupply::LetGo, &[]).expect("heard");
     for ring in [0, 1] {
         front_end.get_vring_base(ring).expect("stopped already");
         start_ring(&mut front_end, ring);
@@ -236,48 +238,57 @@ fn what_is_not_understood_exactly_ends_the_connection() {
     others.ends("fill");
 }
 
-#[test]
-fn rings_that_are_not_the_memorys_and_drivers_of_another_time_are_refused() {
-    for (features, address, told) in
-        [(FEATURES, AT_MONITOR - 4096, "outside of the memory"), (1 << 30, AT_MONITOR, "VIRTIO_F_VERSION_1")]
-    {
-        let others = Others::new();
-        let (front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
-        // It enables no ring without having seen that.
-        front_end.get_features().expect("features");
-        front_end.set_features(features).expect("sent");
-        let region = VhostUserMemoryRegionInfo {
-            guest_phys_addr: START,
-            memory_size: 1 << MEMORY,
-            userspace_addr: address,
-            mmap_offset: 0,
-            mmap_handle: driver.file().as_raw_fd(),
+/// Agrees on everything with these features, on memory at this address of the monitor, and on rings which
+/// begin at another one.
+fn offer(front_end: &mut Frontend, features: u64, memory: &OwnedFd, at_monitor: u64, rings: u64) {
+    // It enables no ring without having seen that.
+    front_end.get_features().expect("features");
+    front_end.set_features(features).expect("sent");
+    let region = VhostUserMemoryRegionInfo {
+        guest_phys_addr: START,
+        memory_size: 1 << MEMORY,
+        userspace_addr: at_monitor,
+        mmap_offset: 0,
+        mmap_handle: memory.as_raw_fd(),
+    };
+    front_end.set_mem_table(&[region]).expect("sent");
+    for ring in [0, 1] {
+        let config = VringConfigData {
+            queue_max_size: SIZE,
+            queue_size: SIZE,
+            flags: 0,
+            desc_table_addr: rings,
+            used_ring_addr: rings,
+            avail_ring_addr: rings,
+            log_addr: None,
         };
-        let memory = driver.file();
-        front_end
-            .set_mem_table(&[VhostUserMemoryRegionInfo { mmap_handle: memory.as_raw_fd(), ..region }])
-            .expect("sent");
-        let mut front_end = front_end;
-        let last = if address < AT_MONITOR { u64::MAX - 4096 } else { AT_MONITOR };
-        for ring in [0, 1] {
-            let config = VringConfigData {
-                queue_max_size: SIZE,
-                queue_size: SIZE,
-                flags: 0,
-                desc_table_addr: last,
-                used_ring_addr: last,
-                avail_ring_addr: last,
-                log_addr: None,
-            };
-            let events = EventFd::new(0).expect("events");
-            front_end.set_vring_num(ring, SIZE).expect("sent");
-            front_end.set_vring_addr(ring, &config).expect("sent");
-            front_end.set_vring_kick(ring, &events).expect("sent");
-            // The last request may find the connection ended.
-            let _ = front_end.set_vring_enable(ring, true);
-        }
-        others.ends(told);
+        let events = EventFd::new(0).expect("events");
+        front_end.set_vring_num(ring, SIZE).expect("sent");
+        front_end.set_vring_addr(ring, &config).expect("sent");
+        front_end.set_vring_kick(ring, &events).expect("sent");
+        // The last request may find the connection ended.
+        let _ = front_end.set_vring_enable(ring, true);
     }
+}
+
+#[test]
+fn rings_that_are_not_the_memorys_are_refused() {
+    for rings in [AT_MONITOR - 1, AT_MONITOR + (1 << MEMORY), u64::MAX - 4096] {
+        let others = Others::new();
+        let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
+        offer(&mut front_end, FEATURES, &driver.file(), AT_MONITOR, rings);
+        others.ends("outside of the memory");
+    }
+}
+
+#[test]
+fn a_driver_of_another_time_has_no_link_and_the_one_after_it_does() {
+    let mut others = Others::new();
+    let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
+    offer(&mut front_end, 1 << 30, &driver.file(), AT_MONITOR, AT_MONITOR);
+    assert_eq!(front_end.get_features().expect("it goes on"), FEATURES);
+    front_end.set_features(FEATURES).expect("sent");
+    assert!(matches!(others.report().0, VhostReport::Shares(_)), "the first report");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn sent(interface: &str, attack: &str, frames: &str, seed: &str) -> Done {
 #[cfg(target_os = "linux")]
 fn rings(socket: &str, attack: &str, seed: &str) -> Done {
     let attack = redteam::RING_ATTACKS.iter().find(|known| known.name == attack);
-    attack.ok_or("no attack has this name")?.run(socket, seed.parse()?);
+    attack.ok_or("no attack has this name")?.run(socket, seed.parse()?)?;
     Ok(true)
 }
 

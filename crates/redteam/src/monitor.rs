@@ -60,10 +60,19 @@ impl Monitor {
     /// # Errors
     /// Nobody listens there.
     pub(crate) fn silent(socket: &str) -> io::Result<Monitor> {
-        let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(LIMIT))?;
-        let driver = Driver::new(1 << MEMORY);
-        Ok(Monitor { stream, driver, kick: events()? })
+        let end = Instant::now() + LIMIT;
+        loop {
+            let stream = UnixStream::connect(socket)?;
+            stream.set_read_timeout(Some(LIMIT))?;
+            let mut monitor = Monitor { stream, driver: Driver::new(1 << MEMORY), kick: events()? };
+            // Who comes before the monitor before it is forgotten, or too soon, finds the connection ended.
+            match monitor.say(1, &[], &[]).and_then(|()| monitor.answer()) {
+                Ok(features) if features == FEATURES.to_ne_bytes() => return Ok(monitor),
+                Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
+                Err(error) if Instant::now() > end => return Err(error),
+                Err(_) => thread::sleep(Duration::from_millis(20)),
+            }
+        }
     }
 
     /// One that has agreed on everything.
@@ -72,10 +81,18 @@ impl Monitor {
     /// The gateway is gone.
     pub(crate) fn new(socket: &str) -> io::Result<Monitor> {
         let mut monitor = Monitor::silent(socket)?;
-        monitor.driver.seal();
-        monitor.agree(START, 1 << MEMORY, 0)?;
-        monitor.set_up(&setups())?;
+        monitor.begin()?;
         Ok(monitor)
+    }
+
+    /// Agrees on everything.
+    ///
+    /// # Errors
+    /// The gateway is gone.
+    pub(crate) fn begin(&mut self) -> io::Result<()> {
+        self.driver.seal();
+        self.agree(START, 1 << MEMORY, 0)?;
+        self.set_up(&setups())
     }
 
     /// Agrees on features and on a region of the driver's memory.

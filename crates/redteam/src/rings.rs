@@ -17,25 +17,25 @@ pub struct RingAttack {
     /// Its name.
     pub name: &'static str,
     /// Does it once. An error says that the gateway has ended the connection.
-    once: fn(&str, &mut RandomNumbers) -> io::Result<()>,
+    once: fn(Monitor, &mut RandomNumbers) -> io::Result<()>,
 }
 
 /// All of them.
 pub const RING_ATTACKS: &[RingAttack] = &[
     RingAttack {
         name: "descriptors_outside_of_the_memory",
-        once: |socket, random| broken(socket, random, outside),
+        once: |monitor, random| broken(monitor, random, outside),
     },
-    RingAttack { name: "chains_without_end", once: |socket, random| broken(socket, random, endless) },
+    RingAttack { name: "chains_without_end", once: |monitor, random| broken(monitor, random, endless) },
     RingAttack {
         name: "descriptors_that_the_ring_does_not_have",
-        once: |socket, random| broken(socket, random, beyond),
+        once: |monitor, random| broken(monitor, random, beyond),
     },
     RingAttack {
         name: "indirect_and_unknown_descriptors",
-        once: |socket, random| broken(socket, random, flags),
+        once: |monitor, random| broken(monitor, random, flags),
     },
-    RingAttack { name: "more_chains_than_places", once: |socket, random| broken(socket, random, too_many) },
+    RingAttack { name: "more_chains_than_places", once: |monitor, random| broken(monitor, random, too_many) },
     RingAttack { name: "long_chains_that_carry_nothing", once: empty_chains },
     RingAttack { name: "frames_that_change_while_they_are_read", once: changing },
     RingAttack { name: "descriptors_that_change_while_they_are_read", once: changing_descriptors },
@@ -53,9 +53,15 @@ pub const RING_ATTACKS: &[RingAttack] = &[
 ];
 
 impl RingAttack {
-    /// Does it once, by a connection to this socket. Says whether the gateway has let it go on.
-    pub fn run(&self, socket: &str, seed: u64) -> bool {
-        (self.once)(socket, &mut RandomNumbers(seed)).is_ok()
+    /// Does it once, by a connection to this socket. Whether the gateway lets it go on is for whoever judges to
+    /// know.
+    ///
+    /// # Errors
+    /// It could not begin.
+    pub fn run(&self, socket: &str, seed: u64) -> io::Result<()> {
+        let monitor = Monitor::silent(socket)?;
+        let _ = (self.once)(monitor, &mut RandomNumbers(seed));
+        Ok(())
     }
 }
 
@@ -73,11 +79,11 @@ fn write_flag(at: RingAt) -> u16 {
 
 /// Does something to a ring, again and again, each time with rings that begin anew.
 fn broken(
-    socket: &str,
+    mut monitor: Monitor,
     random: &mut RandomNumbers,
     work: fn(&mut Monitor, RingAt, &mut RandomNumbers),
 ) -> io::Result<()> {
-    let mut monitor = Monitor::new(socket)?;
+    monitor.begin()?;
     for _ in 0..20 {
         // Frames for the machine come by themselves: hosts ask for it.
         let at = random.one_of(&[TRANSMIT, TRANSMIT, RECEIVE]);
@@ -125,8 +131,8 @@ fn too_many(monitor: &mut Monitor, at: RingAt, random: &mut RandomNumbers) {
 }
 
 /// As many descriptors as there are, without a byte in any of them.
-fn empty_chains(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let monitor = Monitor::new(socket)?;
+fn empty_chains(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
+    monitor.begin()?;
     for number in 0..SIZE {
         let more = u16::from(number + 1 < SIZE);
         monitor.driver.write_descriptor(TRANSMIT, number, START, 0, more, number + 1);
@@ -170,8 +176,8 @@ fn right(random: &mut RandomNumbers) -> Vec<u8> {
 }
 
 /// A frame that is right becomes one of another sender, and right again, while the gateway looks at it.
-fn changing(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let monitor = Monitor::new(socket)?;
+fn changing(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
+    monitor.begin()?;
     let right = right(random);
     // Places of Ethernet's and both IPs' senders.
     let wrong: Vec<Vec<u8>> = [6..12, 26..30, 22..38, 28..32]
@@ -209,8 +215,8 @@ fn changing(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
 }
 
 /// The length and the address of a descriptor change while the gateway looks at them.
-fn changing_descriptors(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::new(socket)?;
+fn changing_descriptors(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
+    monitor.begin()?;
     for _ in 0..10 {
         let driver = monitor.driver.again();
         let far = START + random.number() % (1 << 40);
@@ -232,8 +238,7 @@ fn changing_descriptors(socket: &str, random: &mut RandomNumbers) -> io::Result<
 }
 
 /// Each ring, and buffers, lie where another ring is.
-fn in_one_another(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::silent(socket)?;
+fn in_one_another(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
     monitor.driver.seal();
     monitor.agree(START, 1 << MEMORY, 0)?;
     let at = AT_MONITOR + random.one_of(&[0, 0x40, 0x1000]);
@@ -249,8 +254,8 @@ fn in_one_another(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
 }
 
 /// What the gateway writes of its rings is written over.
-fn scribbled(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::new(socket)?;
+fn scribbled(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
+    monitor.begin()?;
     for _ in 0..20 {
         for _ in 0..20 {
             let bytes = random.bytes(4 + 8 * usize::from(SIZE));
@@ -264,8 +269,7 @@ fn scribbled(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
 }
 
 /// Memory that is not sealed, and is cut off once it is shared.
-fn shrinking(socket: &str, _: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::silent(socket)?;
+fn shrinking(mut monitor: Monitor, _: &mut RandomNumbers) -> io::Result<()> {
     monitor.agree(START, 1 << MEMORY, 0)?;
     monitor.set_up(&setups())?;
     let file = monitor.driver.file();
@@ -285,8 +289,7 @@ fn memory(length: u64, flags: MemfdFlags) -> io::Result<OwnedFd> {
 }
 
 /// Files that are no memory, large pages, and files that are shorter than is said.
-fn other_files(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::silent(socket)?;
+fn other_files(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
     monitor.features()?;
     let file = match random.below(4) {
         0 => std::fs::File::open("/proc/self/exe")?.into(),
@@ -301,8 +304,7 @@ fn other_files(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
 }
 
 /// Regions that overlap, have no end, or do not lie at pages.
-fn regions(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::silent(socket)?;
+fn regions(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
     monitor.driver.seal();
     monitor.features()?;
     let (file, all) = (monitor.driver.file(), 1 << MEMORY);
@@ -324,8 +326,7 @@ fn regions(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
 }
 
 /// Rings of a size that no ring has, or that reach beyond the memory.
-fn rings_outside(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::silent(socket)?;
+fn rings_outside(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
     monitor.driver.seal();
     monitor.agree(START, 1 << MEMORY, 0)?;
     let mut rings = setups();
@@ -343,8 +344,7 @@ fn rings_outside(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
 }
 
 /// Messages of chance, some with a right header.
-fn by_chance(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::silent(socket)?;
+fn by_chance(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
     for _ in 0..50 {
         let count = random.below(300);
         let bytes = random.bytes(count);
@@ -357,8 +357,7 @@ fn by_chance(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
     Ok(())
 }
 
-fn many_files(socket: &str, _: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::silent(socket)?;
+fn many_files(mut monitor: Monitor, _: &mut RandomNumbers) -> io::Result<()> {
     monitor.features()?;
     let files = (0..16).map(|_| events()).collect::<io::Result<Vec<_>>>()?;
     let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
@@ -366,24 +365,24 @@ fn many_files(socket: &str, _: &mut RandomNumbers) -> io::Result<()> {
     monitor.say(2, &FEATURES.to_ne_bytes(), &[])
 }
 
-fn restarts(socket: &str, _: &mut RandomNumbers) -> io::Result<()> {
-    let mut monitor = Monitor::new(socket)?;
+fn restarts(mut monitor: Monitor, _: &mut RandomNumbers) -> io::Result<()> {
+    monitor.begin()?;
     (0..100).try_for_each(|_| monitor.restart())
 }
 
-fn kicks(socket: &str, _: &mut RandomNumbers) -> io::Result<()> {
-    let monitor = Monitor::new(socket)?;
+fn kicks(mut monitor: Monitor, _: &mut RandomNumbers) -> io::Result<()> {
+    monitor.begin()?;
     (0..200_000).for_each(|_| monitor.kick());
     Ok(())
 }
 
 /// Interrupts go to a pipe that is full: whoever writes there waits.
-fn full_pipe(socket: &str, random: &mut RandomNumbers) -> io::Result<()> {
+fn full_pipe(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
     let (_reads, writes) = io::pipe()?;
     rustix::io::ioctl_fionbio(&writes, true)?;
     while rustix::io::write(&writes, &[0; 4096]).is_ok() {}
     rustix::io::ioctl_fionbio(&writes, false)?;
-    let mut monitor = Monitor::new(socket)?;
+    monitor.begin()?;
     monitor.say(13, &1u64.to_ne_bytes(), &[writes.as_fd()])?;
     for _ in 0..1000 {
         monitor.send([0; 10], &right(random))?;

@@ -219,7 +219,7 @@ pub(crate) fn wait(fds: &[RawFd], polled: &mut Vec<libc::pollfd>, nanoseconds: u
 const ERROR_STAYS: u64 = 10_000_000;
 
 /// Waits for descriptors; says whether there is something to look at.
-fn poll(polled: &mut [libc::pollfd], nanoseconds: u64) -> io::Result<bool> {
+pub(crate) fn poll(polled: &mut [libc::pollfd], nanoseconds: u64) -> io::Result<bool> {
     let limit = libc::timespec {
         tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
         tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,

@@ -26,11 +26,12 @@ use super::empty::Nothing;
 use super::{Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender};
 use bell::Bell;
 use guest_memory::{GuestMemory, Part};
-use limits::LONGEST_FRAME;
+use limits::{BYTES_AT_ONCE, LONGEST_FRAME, STEPS_AT_ONCE};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, PortNumber, Region, VirtioHeader};
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use virtqueue::{RingViolation, Virtqueue};
 
@@ -41,23 +42,34 @@ pub use shared::{GuestRegion, RingPlace, Rings, VhostPort};
 const HEADER: usize = VirtioHeader::LEN + 2;
 /// Bytes for the frames of a batch.
 const MEMORY: usize = 1 << 20;
-/// How many descriptors are looked at for a batch: chains of many that carry little have no more of the time.
-const STEPS_AT_ONCE: u32 = 2048;
 
 /// What the halves of all lanes share.
 struct Port {
     name: String,
     bell: Bell,
     /// What the machine sends.
-    transmit: Mutex<Option<Virtqueue>>,
+    transmit: Mutex<Option<Served>>,
     /// What it receives.
-    receive: Mutex<Option<Virtqueue>>,
+    receive: Mutex<Option<Served>>,
+    /// The memory of both. It stays mapped until the next one comes: to let go of much memory takes a while,
+    /// which packets need not wait for.
+    memory: Mutex<Option<Arc<GuestMemory>>>,
     presence: Arc<Presence>,
 }
 
+/// A ring of the machine of now.
+struct Served {
+    queue: Virtqueue,
+    /// Which of the port's machines it is.
+    machine: u64,
+}
+
 /// Goes on with another machine, or without one.
-#[derive(Clone)]
-pub(super) struct VhostRenewal(Arc<Port>);
+pub(super) struct VhostRenewal {
+    port: Arc<Port>,
+    /// How many machines there were.
+    machines: AtomicU64,
+}
 
 /// Makes a port of what another process agreed on with a machine's monitor.
 ///
@@ -71,12 +83,17 @@ pub(super) fn adopt(
     let vhost = handed.vhost.as_ref().ok_or_else(|| wrong("nothing is known of it"))?;
     let files = descriptors.split_off(descriptors.len().min(1));
     let bell = descriptors.pop().ok_or_else(|| wrong("its bell is missing"))?;
-    let (transmit, receive) = queues(vhost.rings.as_ref(), &files)?;
+    let bell = Bell::of(bell)?;
+    // What a machine shares that cannot be served is its own harm: the other ports begin.
+    let served =
+        vhost.rings.as_ref().map(|rings| Machine::of(rings, &files, 0).inspect_err(|_| bell.say(BROKEN)));
+    let Machine { transmit, receive, memory } = served.and_then(Result::ok).unwrap_or_default();
     let port = Arc::new(Port {
         name: handed.interface.clone(),
-        bell: Bell::of(bell)?,
+        bell,
         transmit: Mutex::new(transmit),
         receive: Mutex::new(receive),
+        memory: Mutex::new(memory),
         presence: Arc::default(),
     });
     let lane = |at| {
@@ -89,15 +106,31 @@ pub(super) fn adopt(
     };
     let lanes = (0..vhost.lanes).map(lane).collect();
     let attached = Attached::alone(port.name.clone(), handed.mode.clone(), lanes, port.presence.clone());
-    Ok((attached, VhostRenewal(port)))
+    Ok((attached, VhostRenewal { port, machines: AtomicU64::new(0) }))
 }
 
-/// Both queues: what the machine sends, and what it receives.
-fn queues(rings: Option<&Rings>, files: &[OwnedFd]) -> io::Result<(Option<Virtqueue>, Option<Virtqueue>)> {
-    let Some(rings) = rings else { return Ok((None, None)) };
-    let memory = Arc::new(GuestMemory::map(&rings.regions, files)?);
-    let queue = |place| Virtqueue::new(&memory, place).map(Some).map_err(io::Error::other);
-    Ok((queue(rings.transmit)?, queue(rings.receive)?))
+/// What a machine shares, as it is served.
+#[derive(Default)]
+struct Machine {
+    transmit: Option<Served>,
+    receive: Option<Served>,
+    memory: Option<Arc<GuestMemory>>,
+}
+
+impl Machine {
+    /// The port's machine of this number.
+    ///
+    /// # Errors
+    /// The memory cannot be had, or a ring does not lie in it.
+    fn of(rings: &Rings, files: &[OwnedFd], machine: u64) -> io::Result<Machine> {
+        let memory = Arc::new(GuestMemory::map(&rings.regions, files)?);
+        let served = |place| {
+            let queue = Virtqueue::new(&memory, place).map_err(io::Error::other)?;
+            Ok::<_, io::Error>(Some(Served { queue, machine }))
+        };
+        let (transmit, receive) = (served(rings.transmit)?, served(rings.receive)?);
+        Ok(Machine { transmit, receive, memory: Some(memory) })
+    }
 }
 
 fn wrong(what: &'static str) -> io::Error {
@@ -110,38 +143,43 @@ impl VhostRenewal {
     /// # Errors
     /// A descriptor is missing; the memory or a ring is not as it must be. There is no machine then.
     pub(super) fn renew(&self, handed: &HandedOver, mut descriptors: Vec<OwnedFd>) -> io::Result<()> {
-        let VhostRenewal(port) = self;
+        let VhostRenewal { port, machines } = self;
         let vhost = handed.vhost.as_ref().ok_or_else(|| wrong("nothing is known of it"))?;
         let files = descriptors.split_off(descriptors.len().min(1));
         let bell = descriptors.pop().ok_or_else(|| wrong("its bell is missing"))?;
-        port.let_go();
+        // Nothing waits for this thread while the memory goes.
+        let before =
+            (locked(&port.transmit).take(), locked(&port.receive).take(), locked(&port.memory).take());
+        drop(before);
         port.bell.replace(&bell)?;
-        let (transmit, receive) =
-            queues(vhost.rings.as_ref(), &files).inspect_err(|_| port.bell.say(BROKEN))?;
-        if transmit.is_some() {
-            port.presence.back(handed.mode.clone());
-            *locked(&port.receive) = receive;
-            *locked(&port.transmit) = transmit;
-        }
+        let Some(rings) = &vhost.rings else { return Ok(()) };
+        let number = machines.fetch_add(1, Ordering::Relaxed) + 1;
+        let machine = Machine::of(rings, &files, number).inspect_err(|_| port.bell.say(BROKEN))?;
+        *locked(&port.memory) = machine.memory;
+        *locked(&port.receive) = machine.receive;
+        let mut transmit = locked(&port.transmit);
+        port.presence.back(handed.mode.clone());
+        *transmit = machine.transmit;
+        drop(transmit);
+        // Whatever the device before it has not said of chains that came back.
+        port.bell.say(RING);
         Ok(())
     }
 }
 
-fn locked(queue: &Mutex<Option<Virtqueue>>) -> MutexGuard<'_, Option<Virtqueue>> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Port {
-    /// Uses nothing of the machine's memory any more.
-    fn let_go(&self) {
-        *locked(&self.transmit) = None;
-        *locked(&self.receive) = None;
-    }
-
-    /// The driver has done what no driver does.
-    fn broken(&self) {
-        self.let_go();
-        self.bell.say(BROKEN);
+    /// The driver of this machine has done what no driver does: nothing of its rings is used any more.
+    fn broken(&self, machine: u64) {
+        let is_its_own = |served: &mut Served| served.machine == machine;
+        let transmit = locked(&self.transmit).take_if(is_its_own);
+        let receive = locked(&self.receive).take_if(is_its_own);
+        if transmit.is_some() || receive.is_some() {
+            self.bell.say(BROKEN);
+        }
     }
 }
 
@@ -152,6 +190,8 @@ struct Incoming {
     memory: Region,
     /// Whether it is known that there is no machine.
     away: bool,
+    /// Whether the driver was told to notify.
+    listens: bool,
     has_more: bool,
     losses: ReceiveLosses,
 }
@@ -159,15 +199,19 @@ struct Incoming {
 impl Incoming {
     fn new(port: Arc<Port>, number: PortNumber) -> Incoming {
         let (memory, losses) = (Region::zeroed(MEMORY), ReceiveLosses::default());
-        Incoming { port, number, memory, away: false, has_more: false, losses }
+        Incoming { port, number, memory, away: false, listens: true, has_more: false, losses }
     }
 
     /// Takes what is there, and tells the driver.
     fn fill(&mut self, queue: &mut Virtqueue, batch: &mut Batch, now: Now) -> Result<(), RingViolation> {
         let memory = self.memory.bytes_mut();
-        let (mut start, mut steps) = (frame_with_headroom(None, 0), 0);
+        let (mut start, mut steps, mut bytes) = (frame_with_headroom(None, 0), 0, 0);
         self.has_more = true;
-        while !batch.is_full() && steps < STEPS_AT_ONCE && start + LONGEST_FRAME + SLACK <= memory.len() {
+        while !batch.is_full()
+            && steps < STEPS_AT_ONCE
+            && bytes < BYTES_AT_ONCE
+            && start + LONGEST_FRAME + SLACK <= memory.len()
+        {
             let (mut header, mut copied) = ([0; HEADER], 0);
             let frame = &mut memory[start..start + LONGEST_FRAME];
             let taken = queue.take(false, |part| copied += copy_in(part, copied, &mut header, frame))?;
@@ -176,12 +220,10 @@ impl Incoming {
                 break;
             };
             queue.give_back(chain, 0)?;
-            steps += chain.steps;
-            // What no feature allows would mean something else to whoever reads it next.
-            let plain = header[..VirtioHeader::LEN].iter().all(|byte| *byte == 0);
+            (steps, bytes) = (steps + chain.steps, bytes + copied);
             if chain.bytes > (HEADER + LONGEST_FRAME) as u64 {
                 self.losses.too_long += 1;
-            } else if !plain || copied <= HEADER {
+            } else if !is_plain(&header) || copied <= HEADER {
                 self.losses.unreadable += 1;
             } else {
                 let length = (copied - HEADER) as u32;
@@ -209,8 +251,15 @@ impl Incoming {
             queue.listen(true)?;
             self.fill(queue, batch, now)?;
         }
-        queue.listen(batch.is_empty() && !self.has_more)
+        self.listens = batch.is_empty() && !self.has_more;
+        queue.listen(self.listens)
     }
+}
+
+/// Whether a header says that nothing is left to do with a frame: no feature allows another one, which would
+/// mean something else to whoever reads it next.
+fn is_plain(header: &[u8; HEADER]) -> bool {
+    header[..VirtioHeader::LEN].iter().all(|byte| *byte == 0)
 }
 
 /// Copies a part of a chain of which so many bytes came before: to the header, and behind it to the frame.
@@ -221,7 +270,8 @@ fn copy_in(part: Part<'_>, before: usize, header: &mut [u8; HEADER], frame: &mut
     part.read(&mut to_header[..first]);
     let rest = part.skip(first);
     let to_frame = &mut frame[before.saturating_sub(HEADER)..];
-    let second = to_frame.len().min(rest.len());
+    // A frame that is lost for its header need not be copied.
+    let second = if is_plain(header) { to_frame.len().min(rest.len()) } else { 0 };
     rest.read(&mut to_frame[..second]);
     first + second
 }
@@ -243,16 +293,19 @@ impl Receiver for Incoming {
         batch.headroom = HEADROOM as u32;
         let port = self.port.clone();
         let mut transmit = locked(&port.transmit);
-        let filled = transmit.as_mut().map(|queue| self.fill_or_listen(queue, batch, now));
-        drop(transmit);
-        match filled {
-            Some(Ok(())) => self.away = false,
-            Some(Err(_)) => {
-                self.losses.unreadable += 1;
-                port.broken();
+        match transmit.as_mut() {
+            Some(Served { queue, machine }) => {
+                let machine = *machine;
+                self.away = false;
+                if self.fill_or_listen(queue, batch, now).is_err() {
+                    drop(transmit);
+                    self.losses.unreadable += 1;
+                    self.listens = true;
+                    port.broken(machine);
+                }
             }
             None => {
-                self.has_more = false;
+                (self.has_more, self.listens) = (false, true);
                 port.bell.silence();
                 if !std::mem::replace(&mut self.away, true) {
                     port.presence.gone(now.program);
@@ -264,6 +317,11 @@ impl Receiver for Incoming {
 
     fn descriptor(&self) -> RawFd {
         self.port.bell.descriptor()
+    }
+
+    /// At once while the driver was told to be quiet, also where whoever looks at frames next has left none.
+    fn due(&self) -> Option<u64> {
+        (!self.listens).then_some(0)
     }
 
     fn has_more(&self) -> bool {
@@ -292,6 +350,8 @@ impl Outlet {
         let mut copied = 0;
         let taken = queue.take(true, |part| copied += copy_out(part, copied, &header, frame))?;
         let Some(chain) = taken else { return Ok(false) };
+        // Nobody waits for room.
+        queue.listen(false)?;
         let whole = copied == HEADER + frame.len();
         // A chain without a byte carries nothing.
         queue.give_back(chain, if whole { copied as u32 } else { 0 })?;
@@ -305,17 +365,18 @@ impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], _: VirtioHeader) {
         let port = self.port.clone();
         let mut receive = locked(&port.receive);
-        let Some(queue) = receive.as_mut() else {
+        let Some(Served { queue, machine }) = receive.as_mut() else {
             self.losses.down += 1;
             return;
         };
+        let machine = *machine;
         match self.put(queue, frame) {
             Ok(true) => {}
             Ok(false) => self.losses.busy += 1,
             Err(_) => {
                 self.losses.down += 1;
                 drop(receive);
-                port.broken();
+                port.broken(machine);
             }
         }
     }
@@ -324,11 +385,11 @@ impl Sender for Outlet {
         if !std::mem::take(&mut self.untold) {
             return;
         }
-        let told = locked(&self.port.receive).as_mut().map(Virtqueue::tell);
+        let told = locked(&self.port.receive).as_mut().map(|served| (served.queue.tell(), served.machine));
         match told {
-            Some(Ok(true)) => self.port.bell.say(RING),
-            Some(Err(_)) => self.port.broken(),
-            Some(Ok(false)) | None => {}
+            Some((Ok(true), _)) => self.port.bell.say(RING),
+            Some((Err(_), machine)) => self.port.broken(machine),
+            Some((Ok(false), _)) | None => {}
         }
     }
 

@@ -22,6 +22,11 @@ pub enum SharedFileError {
     /// another kind of file
     #[error("its memory is no file of memory with pages of the usual size")]
     Kind,
+    /// it can fail
+    #[error(
+        "this machine refuses memory that was promised (vm.overcommit_memory is 2), so that a write to shared memory can fail: `guest = true` works without it"
+    )]
+    Refused,
     /// it can shrink
     #[error(
         "its memory could shrink, since it is not sealed: of QEMU, `-object memory-backend-memfd,share=on` is"
@@ -36,6 +41,10 @@ pub enum SharedFileError {
 pub fn check(regions: &[GuestRegion], files: &[OwnedFd]) -> Result<(), SharedFileError> {
     if regions.is_empty() || regions.len() > MOST_REGIONS || regions.len() != files.len() {
         return Err(SharedFileError::Regions);
+    }
+    // Linux ends whoever writes to a page of such a file that it then has no memory for.
+    if std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2") {
+        return Err(SharedFileError::Refused);
     }
     let mut all = 0u64;
     for (region, file) in regions.iter().zip(files) {

@@ -12,7 +12,7 @@
 //! the index of the used ones is all that has to be known to go on where another device ended.
 
 use super::guest_memory::{GuestMemory, Part};
-use super::limits::LARGEST_RING;
+use super::limits::{LARGEST_RING, LONGEST_CHAIN};
 use super::shared::RingPlace;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -47,7 +47,7 @@ pub(super) enum RingViolation {
     #[error("a descriptor lies outside of the memory that is shared")]
     Address,
     /// a loop
-    #[error("a chain has more descriptors than the ring")]
+    #[error("a chain has more descriptors than the ring, or than {LONGEST_CHAIN}")]
     Endless,
     /// a ring
     #[error("a ring does not lie in the memory that is shared, or has a size that no ring has")]
@@ -70,8 +70,8 @@ pub(super) struct Virtqueue {
     place: RingPlace,
     /// The place behind the last chain that was taken, counted on without end; `None` before the first.
     next: Option<u16>,
-    /// The flags of the ring of used ones.
-    flags: u32,
+    /// The flags of the ring of used ones; `None` where they may be those of a device before this one.
+    flags: Option<u32>,
 }
 
 impl Virtqueue {
@@ -80,7 +80,7 @@ impl Virtqueue {
     /// # Errors
     /// It does not lie in the memory, or has a size that no ring has.
     pub(super) fn new(memory: &Arc<GuestMemory>, place: RingPlace) -> Result<Virtqueue, RingViolation> {
-        let queue = Virtqueue { memory: memory.clone(), place, next: None, flags: 0 };
+        let queue = Virtqueue { memory: memory.clone(), place, next: None, flags: None };
         let is_size = place.size.is_power_of_two() && place.size <= LARGEST_RING;
         let at = [(place.descriptors, DESCRIPTOR as u64), (place.available, 2), (place.used, 4)];
         let aligned = at.iter().all(|(address, boundary)| address % boundary == 0);
@@ -148,7 +148,7 @@ impl Virtqueue {
         }
         let head = available.half(4 + 2 * self.at(next));
         let (mut number, mut bytes) = (head, 0);
-        for steps in 1..=self.size() {
+        for steps in 1..=self.size().min(LONGEST_CHAIN) {
             if number >= self.place.size {
                 return Err(RingViolation::Descriptor);
             }
@@ -208,8 +208,8 @@ impl Virtqueue {
     /// The ring is not there.
     pub(super) fn listen(&mut self, listens: bool) -> Result<(), RingViolation> {
         let flags = if listens { 0 } else { NO_NOTIFY };
-        if flags != self.flags {
-            self.flags = flags;
+        if self.flags != Some(flags) {
+            self.flags = Some(flags);
             self.set_used_words()?;
             fence(Ordering::SeqCst);
         }
@@ -218,7 +218,7 @@ impl Virtqueue {
 
     /// Flags and index of used chains, of which the driver writes none.
     fn set_used_words(&mut self) -> Result<(), RingViolation> {
-        let word = self.flags | u32::from(self.next()?) << 16;
+        let word = self.flags.unwrap_or_default() | u32::from(self.next()?) << 16;
         self.used()?.set_word(0, word);
         Ok(())
     }
