@@ -53,8 +53,7 @@ pub const RING_ATTACKS: &[RingAttack] = &[
 ];
 
 impl RingAttack {
-    /// Does it once, by a connection to this socket. Whether the gateway lets it go on is for whoever judges to
-    /// know.
+    /// Does it once, by a connection to this socket. Whether the gateway lets it go on, others judge.
     ///
     /// # Errors
     /// It could not begin.
