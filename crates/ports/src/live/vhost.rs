@@ -33,7 +33,7 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use virtqueue::{RingViolation, Virtqueue};
+use virtqueue::{RingViolation, SharedPart, Virtqueue};
 
 pub use bell::{BROKEN, RING};
 pub use shared::{GuestRegion, RingPlace, Rings, VhostPort};
@@ -74,7 +74,7 @@ pub(super) struct VhostRenewal {
 /// Makes a port of what another process agreed on with a machine's monitor.
 ///
 /// # Errors
-/// A descriptor is missing, or the memory cannot be had, as for [`VhostRenewal::renew`].
+/// A descriptor is missing, or Linux gives no further one.
 pub(super) fn adopt(
     handed: &HandedOver,
     number: PortNumber,

@@ -5,10 +5,11 @@
 
 use super::limits::{MOST_GUEST_MEMORY, MOST_REGIONS};
 use super::shared::GuestRegion;
+use super::virtqueue::{SharedMemory, SharedPart};
 use memmap2::{MmapOptions, MmapRaw};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 /// The boundary that regions begin at, at the machine and in their files, in bytes: the smallest page.
 const PAGE: u64 = 4096;
@@ -74,14 +75,22 @@ impl GuestMemory {
         };
         Ok(GuestMemory { regions: regions.iter().zip(files).map(map).collect::<io::Result<_>>()? })
     }
+}
 
-    /// The bytes at an address, if they lie in one region.
-    pub(super) fn part(&self, address: u64, length: u32) -> Option<Part<'_>> {
+impl SharedMemory for GuestMemory {
+    type Part<'m> = Part<'m>;
+
+    /// They lie in one region.
+    fn part(&self, address: u64, length: u32) -> Option<Part<'_>> {
         let length = length as usize;
         self.regions.iter().find_map(|region| {
             let at = usize::try_from(address.checked_sub(region.start)?).ok()?;
             (at < region.length && length <= region.length - at).then_some(Part { region, at, length })
         })
+    }
+
+    fn fence() {
+        fence(Ordering::SeqCst);
     }
 }
 
@@ -101,21 +110,8 @@ pub(super) struct Part<'m> {
     length: usize,
 }
 
-impl<'m> Part<'m> {
-    /// How many bytes there are.
-    pub(super) fn len(&self) -> usize {
-        self.length
-    }
-
-    /// What follows the first so many bytes.
-    pub(super) fn skip(self, bytes: usize) -> Part<'m> {
-        let bytes = bytes.min(self.length);
-        Part { at: self.at + bytes, length: self.length - bytes, ..self }
-    }
-
-    /// The word of 16 bits, little-endian, this many bytes behind the beginning, which lies at a multiple of
-    /// two. What the machine wrote before it is visible then.
-    pub(super) fn half(&self, offset: usize) -> u16 {
+impl SharedPart for Part<'_> {
+    fn half(&self, offset: usize) -> u16 {
         let at = self.at + offset;
         let word = self.region.words::<AtomicU32>().get(at / 4);
         // Where there is none, nobody has made sure that the part is long enough.
@@ -123,16 +119,18 @@ impl<'m> Part<'m> {
         (word >> (at % 4 * 8)) as u16
     }
 
-    /// Writes a word of 32 bits, little-endian, this many bytes behind the beginning, which lies at a
-    /// multiple of four. What was written before is visible to whoever sees it.
-    pub(super) fn set_word(&self, offset: usize, word: u32) {
+    fn set_word(&self, offset: usize, word: u32) {
         if let Some(place) = self.region.words::<AtomicU32>().get((self.at + offset) / 4) {
             place.store(word.to_le(), Ordering::Release);
         }
     }
 
-    /// Copies bytes to `to`, as many as both have.
-    pub(super) fn read(&self, to: &mut [u8]) {
+    fn skip(&self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.length);
+        Part { at: self.at + bytes, length: self.length - bytes, ..*self }
+    }
+
+    fn read(&self, to: &mut [u8]) {
         let length = self.length.min(to.len());
         let (first, words, last) = self.divided(length);
         let (bytes, all) = (self.region.words::<AtomicU8>(), self.region.words::<AtomicU64>());
@@ -144,6 +142,13 @@ impl<'m> Part<'m> {
             to.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
         }
         copy_bytes(&bytes[behind + words * WORD..][..last], to_last);
+    }
+}
+
+impl Part<'_> {
+    /// How many bytes there are.
+    pub(super) fn len(&self) -> usize {
+        self.length
     }
 
     /// Copies bytes of `from` there, as many as both have.

@@ -11,11 +11,10 @@
 //! available ones and counts its index up; the device uses chains in this order, and tells them likewise. So
 //! the index of the used ones is all that has to be known to go on where another device ended.
 
-use super::guest_memory::{GuestMemory, Part};
+use super::guest_memory::GuestMemory;
 use super::limits::{LARGEST_RING, LONGEST_CHAIN};
 use super::shared::RingPlace;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 /// The chain goes on (VIRTQ_DESC_F_NEXT).
 const NEXT: u16 = 1;
@@ -64,9 +63,40 @@ pub(super) struct Chain {
     pub(super) steps: u32,
 }
 
+/// Memory that both sides write at any moment.
+pub(super) trait SharedMemory {
+    /// Some of its bytes.
+    type Part<'m>: SharedPart
+    where
+        Self: 'm;
+
+    /// The bytes at an address, if all of them are shared.
+    fn part(&self, address: u64, length: u32) -> Option<Self::Part<'_>>;
+
+    /// What this side wrote before is seen by whoever passes this later, or this side sees what he wrote.
+    fn fence();
+}
+
+/// Bytes of such memory.
+pub(super) trait SharedPart: Sized {
+    /// The word of 16 bits, little-endian, this many bytes behind the beginning, which lies at a multiple of
+    /// two. What the other side wrote before it is visible then.
+    fn half(&self, offset: usize) -> u16;
+
+    /// Writes a word of 32 bits, little-endian, this many bytes behind the beginning, which lies at a
+    /// multiple of four. What was written before is visible to whoever sees it.
+    fn set_word(&self, offset: usize, word: u32);
+
+    /// What follows the first so many bytes.
+    fn skip(&self, bytes: usize) -> Self;
+
+    /// Copies bytes to `to`, as many as both have.
+    fn read(&self, to: &mut [u8]);
+}
+
 /// A ring with its memory.
-pub(super) struct Virtqueue {
-    memory: Arc<GuestMemory>,
+pub(super) struct Virtqueue<M = GuestMemory> {
+    memory: Arc<M>,
     place: RingPlace,
     /// The place behind the last chain that was taken, counted on without end; `None` before the first.
     next: Option<u16>,
@@ -74,12 +104,12 @@ pub(super) struct Virtqueue {
     flags: Option<u32>,
 }
 
-impl Virtqueue {
+impl<M: SharedMemory> Virtqueue<M> {
     /// The ring at this place. It goes on where the driver was told that the device has come to.
     ///
     /// # Errors
     /// It does not lie in the memory, or has a size that no ring has.
-    pub(super) fn new(memory: &Arc<GuestMemory>, place: RingPlace) -> Result<Virtqueue, RingViolation> {
+    pub(super) fn new(memory: &Arc<M>, place: RingPlace) -> Result<Virtqueue<M>, RingViolation> {
         let queue = Virtqueue { memory: memory.clone(), place, next: None, flags: None };
         let is_size = place.size.is_power_of_two() && place.size <= LARGEST_RING;
         let at = [(place.descriptors, DESCRIPTOR as u64), (place.available, 2), (place.used, 4)];
@@ -91,19 +121,19 @@ impl Virtqueue {
         Ok(queue)
     }
 
-    fn descriptors(&self) -> Result<Part<'_>, RingViolation> {
+    fn descriptors(&self) -> Result<M::Part<'_>, RingViolation> {
         self.part(self.place.descriptors, self.size() * DESCRIPTOR as u32)
     }
 
-    fn available(&self) -> Result<Part<'_>, RingViolation> {
+    fn available(&self) -> Result<M::Part<'_>, RingViolation> {
         self.part(self.place.available, 4 + 2 * self.size())
     }
 
-    fn used(&self) -> Result<Part<'_>, RingViolation> {
+    fn used(&self) -> Result<M::Part<'_>, RingViolation> {
         self.part(self.place.used, 4 + 8 * self.size())
     }
 
-    fn part(&self, address: u64, length: u32) -> Result<Part<'_>, RingViolation> {
+    fn part(&self, address: u64, length: u32) -> Result<M::Part<'_>, RingViolation> {
         self.memory.part(address, length).ok_or(RingViolation::Place)
     }
 
@@ -135,7 +165,7 @@ impl Virtqueue {
     pub(super) fn take(
         &mut self,
         to_write: bool,
-        mut show: impl FnMut(Part<'_>),
+        mut show: impl FnMut(M::Part<'_>),
     ) -> Result<Option<Chain>, RingViolation> {
         let next = self.next()?;
         let (available, descriptors) = (self.available()?, self.descriptors()?);
@@ -167,6 +197,7 @@ impl Virtqueue {
             show(part.ok_or(RingViolation::Address)?);
             bytes += u64::from(length);
             if flags & NEXT == 0 {
+                drop((available, descriptors));
                 self.next = Some(next.wrapping_add(1));
                 return Ok(Some(Chain { head, bytes, steps }));
             }
@@ -197,7 +228,7 @@ impl Virtqueue {
         self.set_used_words()?;
         // The driver looks for chains after it has said that it wants interrupts: either it sees these, or
         // this sees what it has said.
-        fence(Ordering::SeqCst);
+        M::fence();
         Ok(self.available()?.half(0) & NO_INTERRUPT == 0)
     }
 
@@ -211,7 +242,7 @@ impl Virtqueue {
         if self.flags != Some(flags) {
             self.flags = Some(flags);
             self.set_used_words()?;
-            fence(Ordering::SeqCst);
+            M::fence();
         }
         Ok(())
     }
@@ -223,3 +254,6 @@ impl Virtqueue {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

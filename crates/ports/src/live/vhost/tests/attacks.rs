@@ -1,6 +1,7 @@
 //! Drivers that do what no driver does, and memory that changes between two looks.
 
 use super::*;
+use crate::live::vhost::virtqueue::SharedMemory;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Does something to a ring, and says what the port makes of it.
