@@ -68,8 +68,8 @@ fn length(queue: &mut Virtqueue<Modelled>) -> Option<u64> {
     queue.take(false, |_| ()).expect("a driver as it should be").map(|chain| chain.bytes)
 }
 
-/// Whatever the device finds when it goes to sleep: what the driver has made available is taken, or the driver
-/// knows that it has to notify.
+/// Whatever the device finds when it goes to sleep: what the driver has made available is taken, or the
+/// driver knows that it has to notify.
 #[test]
 fn no_chain_is_left_while_the_device_sleeps() {
     loom::model(|| {
