@@ -292,11 +292,13 @@ pub enum ControlError {
     #[error("{0}")]
     Refused(String),
     /// the process that made the socket is to be sent a signal, and cannot be
-    #[error("`ravelin-launch` cannot be sent {signal}: {source}; send it where the gateway runs, as root")]
+    #[error(
+        "`ravelin-launch` is not sent SIG{signal}: {source}; where the gateway runs, root sends it by `kill -{signal}`"
+    )]
     Signal {
-        /// The signal.
+        /// The signal, without SIG.
         signal: &'static str,
-        /// What the system said.
+        /// Why.
         source: io::Error,
     },
 }

@@ -1,25 +1,32 @@
-//! What a gateway of several processes does at a signal: whoever answers at its control socket has no right
-//! to do it, and whoever asks there sends the signal to the process that made the socket.
+//! The signals by which a gateway of several processes ends, or reads its file again. The process that answers
+//! at its control socket has no right to send them. The command that asks there sends them, to the process
+//! that made the socket.
 
 use crate::control::{Asked, ControlError};
-use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{Signal, kill_process};
+use ports::live::sys::peer_process;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+
+/// The program of the process that makes the control socket of such a gateway.
+const LAUNCH: &str = "ravelin-launch";
+/// What Linux writes behind the name of a program whose file was replaced while it runs.
+const REPLACED: &str = " (deleted)";
 
 /// Sends the signal for what was asked to the process that made the socket at the other end of `stream`, and
 /// returns what becomes of it, for people.
 ///
 /// # Errors
-/// There is no signal for what was asked, the process is not seen from here, or this process may not send it
-/// one.
+/// There is no signal for what was asked, the process is not seen from here or is not `ravelin-launch`, or
+/// this process may not send it one.
 pub(crate) fn send(stream: &UnixStream, asked: &Asked) -> Result<&'static str, ControlError> {
     let (signal, name, done) = match asked {
-        Asked::Stop => (Signal::TERM, "SIGTERM", "stopping"),
+        Asked::Stop => (Signal::TERM, "TERM", "stopping"),
         Asked::Reload(_) => (
             Signal::HUP,
-            "SIGHUP",
+            "HUP",
             "the file is read again: the gateway tells on its standard error what comes of it, and `ravelin show policy` which program runs",
         ),
         _ => {
@@ -27,13 +34,28 @@ pub(crate) fn send(stream: &UnixStream, asked: &Asked) -> Result<&'static str, C
             return Err(ControlError::Refused(why.to_owned()));
         }
     };
-    // Linux keeps who began to listen, whoever accepts connections since then.
-    let sent = socket_peercred(stream).and_then(|maker| match maker.pid.as_raw_pid() {
-        // It is in a PID namespace that is not below this one.
-        0 => Err(Errno::SRCH),
-        _ => kill_process(maker.pid, signal),
-    });
-    sent.map(|()| done).map_err(|error| ControlError::Signal { signal: name, source: io::Error::from(error) })
+    let sent = launch(stream).and_then(|launch| Ok(pidfd_send_signal(launch, signal)?));
+    sent.map(|()| done).map_err(|source| ControlError::Signal { signal: name, source })
+}
+
+/// The `ravelin-launch` that made the socket at the other end. Linux keeps who began to listen, whoever
+/// accepts connections since then.
+fn launch(stream: &UnixStream) -> io::Result<OwnedFd> {
+    let number = peer_process(stream)?;
+    // To 0 and below, `kill` would send to whole groups of processes.
+    let maker = Some(number).filter(|number| *number > 0).and_then(Pid::from_raw);
+    let maker = maker.ok_or_else(|| io::Error::other("it is in another PID namespace"))?;
+    let process = pidfd_open(maker, PidfdFlags::empty())?;
+    // Its number may have gone to another process before it was opened; afterwards that does no harm.
+    let program = fs::read_link(format!("/proc/{number}/exe"))?;
+    let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match name.strip_suffix(REPLACED).unwrap_or(name) {
+        LAUNCH => Ok(process),
+        _ => Err(io::Error::other(format!(
+            "process {number}, which made the socket, is {}",
+            program.display()
+        ))),
+    }
 }
 
 #[cfg(test)]
@@ -49,5 +71,18 @@ mod tests {
         let stream = UnixStream::connect(&path).expect("it listens");
         let Err(ControlError::Refused(why)) = send(&stream, &Asked::Picture) else { panic!("it is sent") };
         assert!(why.contains("of one version"), "{why}");
+    }
+
+    #[test]
+    fn no_signal_is_sent_to_another_program() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let _listener = UnixListener::bind(&path).expect("a socket");
+        let stream = UnixStream::connect(&path).expect("it listens");
+        // This test would end by it.
+        let error = send(&stream, &Asked::Stop).expect_err("this is no `ravelin-launch`").to_string();
+        let this = std::process::id();
+        assert!(error.contains(&format!("process {this}, which made the socket")), "{error}");
+        assert!(error.contains("`kill -TERM`"), "{error}");
     }
 }

@@ -16,7 +16,8 @@ pub(crate) use opening::{
 };
 #[cfg(feature = "open")]
 pub use opening::{
-    attach_filter, bind_packet, interface_index, keep_off, packet_socket, request, set_buffer, set_number,
+    attach_filter, bind_packet, interface_index, keep_off, packet_socket, peer_process, request, set_buffer,
+    set_number,
 };
 
 use rustix::event::{EventfdFlags, eventfd};

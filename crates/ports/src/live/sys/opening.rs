@@ -63,6 +63,16 @@ pub fn set_buffer(fd: &impl AsRawFd, forced: i32, plain: i32, bytes: usize) -> i
     Ok(read_option(fd, libc::SOL_SOCKET, plain, 0i32)? as usize / 2)
 }
 
+/// The number of the process that made the socket at the other end of a Unix socket; 0 if the PID namespace
+/// of this process has no number for it.
+///
+/// # Errors
+/// What the kernel says.
+pub fn peer_process(fd: &impl AsRawFd) -> io::Result<i32> {
+    let unknown = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    Ok(read_option(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, unknown)?.pid)
+}
+
 /// Whether a packet socket sends to its interface directly, past the queueing discipline. The direct way does
 /// not cut segments.
 pub(crate) fn send_directly(fd: &OwnedFd, directly: bool) -> io::Result<()> {
