@@ -115,39 +115,56 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArguments),
     /// Run the firewall over the capture that ships with Ravelin
     Demo,
-    /// Run a command as root in the container of a gateway that runs with `--trusted`
+    /// Run a command as root in the container of a gateway
     Contain(contain::ContainArguments),
     /// Become a command in a container; `ravelin contain` runs it
     #[command(hide = true)]
     EnterContainer(contain::EnterArguments),
     /// Give a confined core the program of a gateway's file; `ravelin-launch` runs it
     #[command(hide = true)]
-    CompileForCore {
-        /// The file that describes the gateway
-        file: PathBuf,
-        /// The layers of confinement to do without
-        #[arg(long)]
-        without: Vec<confinement::Layer>,
-        /// Only find out whether there is a program, and give it to nobody
-        #[arg(long)]
-        trial: bool,
-    },
+    CompileForCore(CompileForCoreArguments),
     /// Answer at a control socket for a confined core; `ravelin-launch` runs it
     #[command(hide = true)]
-    ControlForCore {
-        /// The layers of confinement to do without
-        #[arg(long)]
-        without: Vec<confinement::Layer>,
-        /// Whether fronts are handed over
-        #[arg(long)]
-        fronts: bool,
-        /// Whether a socket for metrics is handed over
-        #[arg(long)]
-        metrics: bool,
-        /// The gateway's addresses and routes
-        #[arg(long)]
-        routing: Option<String>,
-    },
+    ControlForCore(ControlForCoreArguments),
+}
+
+/// `ravelin compile-for-core`
+#[derive(Debug, Args)]
+pub(crate) struct CompileForCoreArguments {
+    /// The file that describes the gateway
+    pub(crate) file: PathBuf,
+    /// The layers of confinement to do without
+    #[arg(long)]
+    pub(crate) without: Vec<confinement::Layer>,
+    /// Only find out whether there is a program, and give it to nobody
+    #[arg(long)]
+    pub(crate) trial: bool,
+    /// What the gateway was started with: a file that says something else is refused
+    #[arg(long)]
+    pub(crate) as_started: Option<String>,
+    /// Whether the tests beside the rules of policies are run
+    #[arg(long)]
+    pub(crate) tested: bool,
+}
+
+/// `ravelin control-for-core`
+#[derive(Debug, Args)]
+pub(crate) struct ControlForCoreArguments {
+    /// The layers of confinement to do without
+    #[arg(long)]
+    pub(crate) without: Vec<confinement::Layer>,
+    /// Whether fronts are handed over
+    #[arg(long)]
+    pub(crate) fronts: bool,
+    /// Whether a socket for metrics is handed over
+    #[arg(long)]
+    pub(crate) metrics: bool,
+    /// The gateway's addresses and routes
+    #[arg(long)]
+    pub(crate) routing: Option<String>,
+    /// Whether the gateway of this file is never one process
+    #[arg(long)]
+    pub(crate) never_one: bool,
 }
 
 /// `ravelin check`

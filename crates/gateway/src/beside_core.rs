@@ -4,6 +4,7 @@
 
 mod confined_loop;
 pub(crate) mod core_channel;
+mod one_process;
 mod picture;
 mod prefix_expansion;
 mod routes;
@@ -14,6 +15,7 @@ use crate::control::{self, Asked, ControlAnswer, Conversation, InstallWish};
 use crate::http;
 use crate::metrics::{self, Seen};
 use crate::routing::RoutingSettings;
+use crate::tables::confined::ConfinedTables;
 use crate::tables::{self, Known, confined};
 use core_channel::{CoreChannel, unexpected};
 use front::ClientRole;
@@ -23,6 +25,7 @@ use messages::limits::{
     AFTER_POLICY, AFTER_QUESTION, LONGEST_BUNDLE, LONGEST_BUNDLE_MESSAGE, LONGEST_SUPPLY,
 };
 use messages::{Channel, ChannelError};
+pub use one_process::OneProcess;
 use routes::ShownRouting;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -50,6 +53,8 @@ pub struct ControlDuties {
     pub metrics: Option<TcpListener>,
     /// These addresses and routes are the gateway's.
     pub routing: Option<ConfinedRouting>,
+    /// Whether the gateway could be one process.
+    pub one_process: OneProcess,
 }
 
 /// Answers clients at a control socket, does what there is to do besides, and calls `gone` on a thread of its
@@ -66,7 +71,7 @@ pub fn serve(
     let clients = Arc::new(Clients::new(Arc::default()));
     watch_end(&core, gone)?;
     let (core, handing_in) = (Arc::new(CoreChannel::new(core)), Mutex::new(()));
-    let ControlDuties { fronts, metrics, routing } = duties;
+    let ControlDuties { fronts, metrics, routing, one_process } = duties;
     let routing = match routing {
         Some(ConfinedRouting { settings, told }) => routes::start(&core, settings, told)?,
         None => ShownRouting::default(),
@@ -87,8 +92,8 @@ pub fn serve(
         // A client may disconnect at any time.
         let mut known = None;
         let ended = control::converse(stream, &turn, &mut |asked, _| match asked {
-            Asked::Routes | Asked::Neighbours => shown(&asked, &routing),
-            asked => answer(&core, &asked, &mut known),
+            Asked::Routes | Asked::Neighbours => shown(&asked, &routing, one_process),
+            asked => answer(&core, &asked, &mut known, one_process),
         });
         match (ended, known) {
             (Ok(Conversation::Install(wish, reader)), _) => {
@@ -99,7 +104,13 @@ pub fn serve(
             }
             (Ok(Conversation::Tables(reader)), Some(known)) => {
                 let ask = |question: &ControlQuestion| core.ask(question);
-                let _ = confined::converse(&ask, known, stream, reader, &turn);
+                let _ = confined::converse(
+                    &ConfinedTables { ask: &ask, one_process },
+                    known,
+                    stream,
+                    reader,
+                    &turn,
+                );
             }
             _ => {}
         }
@@ -109,14 +120,13 @@ pub fn serve(
 }
 
 /// Routes and neighbours.
-fn shown(asked: &Asked, routing: &ShownRouting) -> ControlAnswer {
+fn shown(asked: &Asked, routing: &ShownRouting, one_process: OneProcess) -> ControlAnswer {
     match (routing.get(), asked) {
         (Some(routing), Asked::Routes) => ControlAnswer::Routes(Box::new(routing.routes())),
         (Some(routing), _) => ControlAnswer::Neighbours(Box::new(routing.neighbours())),
-        (None, _) => ControlAnswer::Error(
-            "no routes are followed: give ports `addresses` in the gateway's file, and install a policy whose program has the tables that they need; the gateway says which are missing; `ravelin serve --one-process` follows routes without signed policies"
-                .to_owned(),
-        ),
+        (None, _) => confined(one_process.misses(
+            "no routes are followed unless ports have `addresses` in the gateway's file, and a signed policy has the tables that routes need: the gateway says which are missing",
+        )),
     }
 }
 
@@ -223,12 +233,23 @@ fn runs(policy: SignedView, not_kept: Option<String>) -> String {
     text
 }
 
+/// Refuses what is not had beside a confined core, for this reason.
+fn confined(error: String) -> ControlAnswer {
+    ControlAnswer::Confined { error, confined: true }
+}
+
 /// Answers a question. A client that goes on with tables gets what is `known` of them.
-fn answer(core: &CoreChannel, asked: &Asked, known: &mut Option<Known>) -> ControlAnswer {
+fn answer(
+    core: &CoreChannel,
+    asked: &Asked,
+    known: &mut Option<Known>,
+    one_process: OneProcess,
+) -> ControlAnswer {
     match asked {
         Asked::Tables { version } => {
             let ask = |question: &ControlQuestion| core.ask(question);
-            let told = || confined::known(&ask).map_err(|refusal| refusal.message);
+            let tables = ConfinedTables { ask: &ask, one_process };
+            let told = || confined::known(&tables).map_err(|refusal| refusal.message);
             match tables::speaks(*version).and_then(|()| told()) {
                 Ok(told) => ControlAnswer::Tables(Box::new(known.insert(told).schema.clone())),
                 Err(why) => ControlAnswer::Error(why),
@@ -249,13 +270,13 @@ fn answer(core: &CoreChannel, asked: &Asked, known: &mut Option<Known>) -> Contr
         },
         Asked::Stop => ControlAnswer::Signal(true),
         Asked::Reload(wish) if !wish.check && wish.only_if.is_none() => ControlAnswer::Signal(true),
-        asked => ControlAnswer::Error(refused(asked)),
+        asked => confined(one_process.misses(missed(asked))),
     }
 }
 
-/// What whoever asks for something is told that is not had beside a confined core.
-fn refused(asked: &Asked) -> String {
-    let what = match asked {
+/// What is not had beside a confined core, which was asked for.
+fn missed(asked: &Asked) -> &'static str {
+    match asked {
         Asked::Reload(_) => "policies are not compared before another program takes over",
         Asked::Measure { .. } => {
             "nobody tells where the time of the packet loop goes, and how long packets stay"
@@ -268,8 +289,7 @@ fn refused(asked: &Asked) -> String {
             "there are no names"
         }
         _ => "nobody tells that",
-    };
-    format!("beside a confined core {what}: `ravelin serve --one-process` runs a gateway that has it")
+    }
 }
 
 #[cfg(test)]
@@ -283,7 +303,7 @@ mod tests {
         let core = CoreChannel::new(ours);
         let asked = |bytes| {
             let wish = InstallWish { bytes, confirm_within: None };
-            answer(&core, &Asked::Install(wish), &mut None)
+            answer(&core, &Asked::Install(wish), &mut None, OneProcess::Never)
         };
         assert!(matches!(asked(LONGEST_BUNDLE as u64), ControlAnswer::Send(true)));
         for bytes in [LONGEST_BUNDLE as u64 + 1, u64::MAX] {
@@ -291,23 +311,29 @@ mod tests {
             assert!(why.contains("67108864 are taken"), "{why}");
         }
         let hash = "no digits".to_owned();
-        assert!(matches!(answer(&core, &Asked::Confirm { hash }, &mut None), ControlAnswer::Error(_)));
+        assert!(matches!(
+            answer(&core, &Asked::Confirm { hash }, &mut None, OneProcess::Never),
+            ControlAnswer::Error(_)
+        ));
     }
 
     #[test]
     fn what_is_not_had_names_the_way_to_it_and_what_control_may_not_do_is_asked_of_a_signal() {
         let (ours, _theirs) = Channel::pair().expect("a pair");
         let core = CoreChannel::new(ours);
-        let told = |asked: &Asked| match answer(&core, asked, &mut None) {
-            ControlAnswer::Error(why) => why,
+        let told = |asked: &Asked, one_process| match answer(&core, asked, &mut None, one_process) {
+            ControlAnswer::Confined { error, confined: true } => error,
             other => panic!("{other:?}"),
         };
         let reload = |check| Asked::Reload(ReloadWish { check, ..ReloadWish::default() });
         for asked in [Asked::Stop, reload(false)] {
-            assert!(matches!(answer(&core, &asked, &mut None), ControlAnswer::Signal(true)), "{asked:?}");
+            let answer = answer(&core, &asked, &mut None, OneProcess::Possible);
+            assert!(matches!(answer, ControlAnswer::Signal(true)), "{asked:?}");
         }
         for asked in [reload(true), Asked::Names, Asked::PolicyCounts, Asked::Measure { seconds: 1.0 }] {
-            assert!(told(&asked).contains("`ravelin serve --one-process` runs"), "{asked:?}");
+            let way = "`ravelin serve --one-process` runs";
+            assert!(told(&asked, OneProcess::Possible).contains(way), "{asked:?}");
+            assert!(!told(&asked, OneProcess::Never).contains("one-process"), "{asked:?}");
         }
     }
 }

@@ -44,6 +44,7 @@
 //! ← {"done":"stopping"}
 //! ← {"signal":true}                       to this and to a reload, beside a confined core: whoever asks has to
 //!                                         send SIGTERM or SIGHUP to the process that made the socket
+//! ← {"error":"…","confined":true}         to what is not had beside a confined core
 //! → anything else
 //! ← {"error":"…"}                         and the connection is closed
 //! ```
@@ -180,6 +181,14 @@ pub enum ControlAnswer {
     Done(String),
     /// The request failed or was not understood; the text says why.
     Error(String),
+    /// What was asked for is not had beside a confined core.
+    #[serde(untagged)]
+    Confined {
+        /// What is missed, and the way to it.
+        error: String,
+        /// Always so.
+        confined: bool,
+    },
 }
 
 /// A running gateway at one moment.
@@ -291,6 +300,9 @@ pub enum ControlError {
     /// it said no
     #[error("{0}")]
     Refused(String),
+    /// a confined core does not have it
+    #[error("{0}")]
+    Confined(String),
     /// the process that made the socket is to be sent a signal, and cannot be
     #[error(
         "`ravelin-launch` is not sent SIG{signal}: {source}; where the gateway runs, root sends it by `kill -{signal}`"
@@ -398,10 +410,15 @@ impl Line<'_> {
             let said: serde_json::Value =
                 serde_json::from_str(&said).map_err(|error| self.broken(error.into()))?;
             if let Some(error) = said.get("error").and_then(|error| error.as_str()) {
-                return Err(ControlError::Refused(error.to_owned()).into());
+                let error = error.to_owned();
+                return Err(match said["confined"] == true {
+                    true => ControlError::Confined(error),
+                    false => ControlError::Refused(error),
+                }
+                .into());
             }
             let said = match said["signal"] == true {
-                true => serde_json::json!({ "done": signalled::send(&stream, asked)? }),
+                true => serde_json::json!({ "done": signalled::send(&stream, asked)?, "signal": true }),
                 false => said,
             };
             if !see(said, &stream)? {

@@ -179,8 +179,7 @@ impl ControlServer {
                 Err(error) => ControlAnswer::Error(error),
             },
             Asked::Install(_) | Asked::Confirm { .. } => ControlAnswer::Error(
-                "this gateway takes no signed policies: they need `ravelin serve --trusted`, and `[trust]` in its file"
-                    .to_owned(),
+                "this gateway takes no signed policies: they need `[trust]` in its file".to_owned(),
             ),
             Asked::Stop => ControlAnswer::Done("stopping".to_owned()),
         }

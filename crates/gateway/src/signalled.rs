@@ -1,6 +1,6 @@
-//! The signals by which a gateway of several processes ends, or reads its file again. The process that answers
-//! at its control socket has no right to send them. The command that asks there sends them, to the process
-//! that made the socket.
+//! The signals by which a gateway of several processes ends, or reads its file again. The process that
+//! answers at its control socket has no right to send them. The command that asks there sends them, to the
+//! process that made the socket.
 
 use crate::control::{Asked, ControlError};
 use ports::live::sys::peer_process;
@@ -24,11 +24,7 @@ const REPLACED: &str = " (deleted)";
 pub(crate) fn send(stream: &UnixStream, asked: &Asked) -> Result<&'static str, ControlError> {
     let (signal, name, done) = match asked {
         Asked::Stop => (Signal::TERM, "TERM", "stopping"),
-        Asked::Reload(_) => (
-            Signal::HUP,
-            "HUP",
-            "the file is read again: the gateway tells on its standard error what comes of it, and `ravelin show policy` which program runs",
-        ),
+        Asked::Reload(_) => (Signal::HUP, "HUP", "the file is read again"),
         _ => {
             let why = "the gateway asks for a signal that there is none of: `ravelin` and the gateway have to be of one version";
             return Err(ControlError::Refused(why.to_owned()));

@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProcessError {
     /// an argument
-    #[error("{0}; `ravelin serve --trusted` starts it as it has to be")]
+    #[error("{0}; `ravelin serve` starts it as it has to be")]
     Argument(#[from] lexopt::Error),
     /// a layer
     #[error(transparent)]

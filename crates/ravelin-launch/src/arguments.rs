@@ -1,4 +1,4 @@
-//! What `launch` is told at its start. `ravelin serve --trusted` writes these arguments from the gateway's
+//! What `launch` is told at its start. `ravelin serve` writes these arguments from the gateway's
 //! file, which `launch` does not read itself.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
 //!     [--own-address ADDRESS]...                                                                       of the gateway there
 //!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest LINK]   of a VNIC
-//! [--metrics ADDRESS:PORT] [--routing TEXT] [--vhost PATH]
+//! [--metrics ADDRESS:PORT] [--routing TEXT] [--vhost PATH] [--as-started TEXT]
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
 //! --front PATH --listen ADDRESS:PORT --front-key FILE --client TEXT for each client                    likewise
@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) addresses: Vec<Vec<IpAddr>>,
     /// What `control` is told of addresses and routes, as a text into which nobody looks here.
     pub(crate) routing: Option<OsString>,
+    /// What `compile` is told of the file as it was at the start, as a text into which nobody looks here.
+    pub(crate) as_started: Option<OsString>,
     /// Whether the core makes machine code before it locks itself in: each program needs another core then.
     pub(crate) native: bool,
     /// The layers of confinement that may be missing.
@@ -86,7 +88,7 @@ impl Settings {
     /// One is not known, has no value that is understood, or is missing.
     pub(crate) fn parse(mut parser: Parser) -> Result<Settings, lexopt::Error> {
         let (mut core, mut ravelin, mut file, mut control) = (None, None, None, None);
-        let (mut containers, mut native, mut vhost) = (None, false, None);
+        let (mut containers, mut native, mut vhost, mut as_started) = (None, false, None, None);
         let (mut workers, mut ports, mut without) = (1, Vec::<WantedPort>::new(), Vec::new());
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         let (mut front, mut listen, mut front_key, mut clients) = (None, None, None, Vec::new());
@@ -128,6 +130,7 @@ impl Settings {
                     let own = parser.value()?.parse()?;
                     addresses.last_mut().ok_or("it must stand behind a `--port`")?.push(own);
                 }
+                Arg::Long("as-started") => as_started = Some(parser.value()?),
                 Arg::Long("routing") => routing = Some(parser.value()?),
                 Arg::Long("kind") => {
                     let kind = parser.value()?.parse_with(|text| match text {
@@ -213,6 +216,7 @@ impl Settings {
             metrics,
             addresses,
             routing,
+            as_started,
             vhost,
         })
     }
@@ -279,13 +283,13 @@ mod tests {
 
     #[test]
     fn addresses_are_those_of_their_port_and_what_control_is_told_is_passed_on() {
-        let text = "--metrics 127.0.0.1:9480 --routing {} --port a --own-address 10.0.0.1 --own-address fd00::1 --port b --port c --own-address 10.0.1.1";
+        let text = "--metrics 127.0.0.1:9480 --routing {} --as-started {\"x\":1} --port a --own-address 10.0.0.1 --own-address fd00::1 --port b --port c --own-address 10.0.1.1";
         let settings = parse(&format!("{PATHS} {text}")).expect("understood");
         let addresses = [vec!["10.0.0.1", "fd00::1"], vec![], vec!["10.0.1.1"]];
         let addresses = addresses.map(|own| own.into_iter().map(|one| one.parse().expect("one")).collect());
         assert_eq!(settings.addresses, addresses as [Vec<IpAddr>; 3]);
         assert_eq!(settings.metrics, "127.0.0.1:9480".parse().ok());
-        assert_eq!(settings.routing, Some("{}".into()));
+        assert_eq!((settings.routing, settings.as_started), (Some("{}".into()), Some("{\"x\":1}".into())));
     }
 
     #[test]

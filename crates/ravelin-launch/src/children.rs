@@ -1,7 +1,7 @@
 //! Starts the other processes of a gateway, and hands over what each of them needs.
 
 use crate::arguments::{Fronting, Settings};
-use crate::compiled::{self, Compiled, HandedIn};
+use crate::compiled::{self, HandedIn, ToHandIn};
 use crate::error::LaunchError;
 use crate::error_output::pass_on;
 use crate::kept::Store;
@@ -56,8 +56,8 @@ pub(crate) struct HasKept {
 pub(crate) enum Successor {
     /// From the other one.
     Same,
-    /// What `compile` gave before, or else what it gives.
-    Compiled(Option<Compiled>),
+    /// From `compile`.
+    Compiled(ToHandIn),
 }
 
 /// A core that was started, with the processes that were started for it: they end with it.
@@ -158,10 +158,10 @@ impl Core {
         self.channel.send(&LaunchMessage::HandOver, &[ours.as_fd()])?;
         match successor {
             Successor::Same => next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd()])?,
-            Successor::Compiled(before) => {
+            Successor::Compiled(what) => {
                 let (reads, writes) = UnixStream::pair()?;
                 next.channel.send(&LaunchMessage::Beside, &[theirs.as_fd(), reads.as_fd()])?;
-                next.hand_in(settings, before, writes, events)?;
+                next.hand_in(settings, what, writes, events)?;
             }
         }
         next.hand_ports_over(settings)?;
@@ -250,19 +250,19 @@ impl Core {
     pub(crate) fn compile(
         &mut self,
         settings: &Settings,
-        before: Option<Compiled>,
+        what: ToHandIn,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (reads, writes) = UnixStream::pair()?;
         self.channel.send(&LaunchMessage::Compile, &[reads.as_fd()])?;
-        self.hand_in(settings, before, writes, events)
+        self.hand_in(settings, what, writes, events)
     }
 
     /// Gives the core at the other end of `to` what `compile` gave before, or what it gives now.
     fn hand_in(
         &mut self,
         settings: &Settings,
-        before: Option<Compiled>,
+        what: ToHandIn,
         to: UnixStream,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
@@ -272,15 +272,24 @@ impl Core {
             let _ = before.shutdown(Shutdown::Write);
         }
         let passes = thread::Builder::new().name("compiled".to_owned());
-        if let Some(before) = before {
-            self.handed_in.arrived(number, before.clone());
-            // If the core is gone, its end is heard of.
-            passes.spawn(move || compiled::write(to, &before))?;
-            return Ok(());
-        }
+        let tested = match what {
+            ToHandIn::Before(before) => {
+                self.handed_in.arrived(number, before.clone());
+                // If the core is gone, its end is heard of.
+                passes.spawn(move || compiled::write(to, &before))?;
+                return Ok(());
+            }
+            ToHandIn::Anew { tested } => tested,
+        };
         let (from, theirs) = UnixStream::pair()?;
         let mut arguments: Vec<&OsStr> = vec!["compile-for-core".as_ref(), settings.file.as_os_str()];
         arguments.extend(do_without(settings));
+        if let Some(started) = &settings.as_started {
+            arguments.extend(["--as-started".as_ref(), started.as_os_str()]);
+        }
+        if tested {
+            arguments.push("--tested".as_ref());
+        }
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT)];
         let program = &settings.ravelin;
         self.compile = None;
@@ -328,6 +337,9 @@ impl Core {
         let descriptors = &[(theirs.as_fd(), STANDARD_INPUT), (listener.as_fd(), STANDARD_OUTPUT)];
         let mut arguments: Vec<&OsStr> = vec!["control-for-core".as_ref()];
         arguments.extend(do_without(settings));
+        if settings.trust.is_some() || settings.ports.iter().any(|port| port.vnic.is_some()) {
+            arguments.push("--never-one".as_ref());
+        }
         let program = &settings.ravelin;
         if settings.front.is_some() {
             let (tells, told) = Channel::pair()?;

@@ -18,6 +18,19 @@ pub(crate) type Compiled = Arc<Vec<u8>>;
 /// How many of those of which a core has not reported are remembered.
 const REMEMBERED: usize = 3;
 
+/// What a core is to be given.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ToHandIn {
+    /// What `compile` gave before.
+    Before(Compiled),
+    /// What `compile` gives.
+    Anew {
+        /// Whether the tests of policies are run before: where somebody has the file read anew, and not at a
+        /// start, after which packets are to pass.
+        tested: bool,
+    },
+}
+
 /// What a core was handed of `compile`. It reports once of each, in order.
 #[derive(Debug, Default)]
 pub(crate) struct HandedIn {
@@ -73,9 +86,12 @@ impl LastProgram {
         self.is_stale = true;
     }
 
-    /// What a core is given; nothing where it has to be compiled.
-    pub(crate) fn to_hand_in(&self) -> Option<Compiled> {
-        self.compiled.clone().filter(|_| !self.is_stale)
+    /// What a core is to be given.
+    pub(crate) fn to_hand_in(&self) -> ToHandIn {
+        match &self.compiled {
+            Some(before) if !self.is_stale => ToHandIn::Before(before.clone()),
+            _ => ToHandIn::Anew { tested: self.is_stale },
+        }
     }
 
     /// A core reports of what it was handed in: it `runs`, or is refused by a core that is `active` with
@@ -168,29 +184,33 @@ mod tests {
         };
         let mut last = LastProgram::default();
         assert!(!last.reported(&mut hand_in(text("bad")), false, false), "there is nothing else to give");
-        assert_eq!(last.to_hand_in(), None);
+        assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: false });
         assert!(!last.reported(&mut hand_in(text("one")), true, true));
-        assert_eq!(last.to_hand_in(), Some(text("one")));
+        assert_eq!(last.to_hand_in(), ToHandIn::Before(text("one")));
         last.read_anew();
-        assert_eq!(last.to_hand_in(), None);
+        assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: true });
         // The file is refused: by a core that runs, and by one that has no program yet.
         for active in [true, false] {
             last.read_anew();
             assert_eq!(last.reported(&mut hand_in(text("bad")), false, active), !active);
-            assert_eq!(last.to_hand_in(), Some(text("one")));
+            assert_eq!(last.to_hand_in(), ToHandIn::Before(text("one")));
         }
         assert!(last.reported(&mut hand_in(text("one")), false, false), "another core refuses what ran");
-        assert_eq!(last.to_hand_in(), None, "it is compiled anew");
+        assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: false }, "it is compiled anew");
         assert!(!last.reported(&mut hand_in(text("one")), false, false), "and there is nothing else");
         // While two are on their way, the report of the first one says nothing of the file as it is now.
         let mut handed_in = hand_in(text("two"));
         let newest = handed_in.begin();
         last.read_anew();
         assert!(!last.reported(&mut handed_in, true, true));
-        assert_eq!(last.to_hand_in(), None);
+        assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: true });
         handed_in.arrived(newest, text("bad"));
         assert!(!last.reported(&mut handed_in, false, true));
-        assert_eq!(last.to_hand_in(), Some(text("two")), "the first one runs, and the second is refused");
+        assert_eq!(
+            last.to_hand_in(),
+            ToHandIn::Before(text("two")),
+            "the first one runs, and the second is refused"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! processes, hands descriptors over, and starts again what dies. It reads nothing that comes from a network.
 //!
 //! ```text
-//! ravelin serve --trusted ─becomes─► launch ─┬─ core      runs packets over the descriptors it is given
+//! ravelin serve           ─becomes─► launch ─┬─ core      runs packets over the descriptors it is given
 //!                                            ├─ compile   makes a program of a text, once
 //!                                            ├─ control   answers at the control socket
 //!                                            ├─ front     listens on a network
@@ -54,9 +54,7 @@ fn main() -> ExitCode {
     let settings = match arguments::Settings::parse(lexopt::Parser::from_env()) {
         Ok(settings) => settings,
         Err(error) => {
-            said::say(&format!(
-                "ravelin-launch: {error}; `ravelin serve --trusted FILE` starts it as it has to be"
-            ));
+            said::say(&format!("ravelin-launch: {error}; `ravelin serve FILE` starts it as it has to be"));
             return ExitCode::from(2);
         }
     };

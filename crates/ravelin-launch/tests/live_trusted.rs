@@ -459,7 +459,7 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
     for (text, refused) in [
         (
             addresses(65) + "]\n",
-            "port lo cannot have 65 addresses of IPv4 with `--trusted`: 64 at most".to_owned(),
+            "port lo cannot have 65 addresses of IPv4 with several processes: 64 at most".to_owned(),
         ),
         (addresses(1) + "]\n" + &routes.collect::<String>(), "bytes long as they are handed over".to_owned()),
     ] {

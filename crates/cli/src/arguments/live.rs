@@ -7,6 +7,9 @@ use super::socket::Socket;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
+/// How many classes of packets are told of each policy where another number is not said.
+pub(crate) const MOST_CLASSES: usize = 20;
+
 /// `ravelin serve`
 #[derive(Debug, Args)]
 #[command(after_help = "The file names a program and the interfaces that are its ports, in order:
@@ -25,9 +28,9 @@ Examples:
   ravelin serve gateway.toml --one-process
   ravelin serve gateway.toml --back-end auto --schedule cost
 
-Where the file and the machine allow it, a gateway is four processes, and packets run in one that has no rights. \
-Otherwise it is one process, and its first line on standard error says why; with `[trust]` in the file it does not \
-start then. `--json`, `--back-end` and `--schedule` are for one process alone.")]
+Where the file and the machine allow it, a gateway is several processes. The one that runs packets has no rights. \
+Otherwise it is one process. Its first line on standard error says why. A file with `[trust]` or a VNIC does not start \
+then. `--json`, `--back-end` and `--schedule` are for one process alone.")]
 pub(crate) struct ServeArguments {
     /// The file that describes the gateway
     #[arg(value_name = "FILE")]
@@ -62,7 +65,11 @@ pub(crate) struct ServeArguments {
   ravelin reload --only-if narrower
 
 The tests beside the rules of policies are run before, and the program does not take over if one fails. What policies treat \
-otherwise than before is told on standard error.")]
+otherwise than before is told on standard error.
+
+A gateway of several processes does not compare policies, so that `--check`, `--only-if` and `--most` need one process. It \
+reads its file again at SIGHUP, which `ravelin reload` sends, and it says on its own standard error why a file is refused. \
+`ravelin reload` fails if no other program has taken over within 10 s.")]
 pub(crate) struct ReloadArguments {
     /// Only say what would change
     #[arg(long)]
@@ -71,7 +78,7 @@ pub(crate) struct ReloadArguments {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) only_if: Option<OnlyIfChoice>,
     /// How many classes of packets are told of each policy
-    #[arg(long, default_value_t = 20, value_name = "COUNT")]
+    #[arg(long, default_value_t = MOST_CLASSES, value_name = "COUNT")]
     pub(crate) most: usize,
     #[command(flatten)]
     pub(crate) socket: Socket,

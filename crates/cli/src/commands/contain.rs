@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
     use std::os::unix::process::ExitStatusExt;
     let finding = |error: ContainerError| {
         Failure::Finding(format!(
-            "{error}: it needs root, and a gateway with a port of `kind = \"vnic\"` that runs by `ravelin serve --trusted`"
+            "{error}: it needs root, and a running gateway with a port of `kind = \"vnic\"`"
         ))
     };
     let folder = &arguments.containers;

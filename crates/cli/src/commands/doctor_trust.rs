@@ -90,13 +90,13 @@ fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 #[cfg(unix)]
-fn is_executable(place: &Path) -> bool {
+pub(super) fn is_executable(place: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     place.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]
-fn is_executable(place: &Path) -> bool {
+pub(super) fn is_executable(place: &Path) -> bool {
     place.is_file()
 }
 

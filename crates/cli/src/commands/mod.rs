@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod as_started;
 mod bundle;
 mod capture;
 mod check;
@@ -45,11 +46,8 @@ pub(crate) fn run(line: &CommandLine) -> Result<(), Failure> {
         Command::Compile(arguments) => compile::run(arguments, line.json),
         Command::Run(arguments) => run::run(arguments, line.json),
         Command::Serve(arguments) => serve::run(arguments, line.json),
-        Command::CompileForCore { file, without, trial: false } => trusted::compile_for_core(file, without),
-        Command::CompileForCore { file, without, trial: true } => trusted::try_to_compile(file, without),
-        Command::ControlForCore { without, fronts, metrics, routing } => {
-            trusted::control_for_core(without, *fronts, *metrics, routing.as_deref())
-        }
+        Command::CompileForCore(arguments) => trusted::compile_for_core(arguments),
+        Command::ControlForCore(arguments) => trusted::control_for_core(arguments),
         Command::Front(what) => front::run(what, line.json),
         Command::Contain(arguments) => contain::run(arguments),
         Command::EnterContainer(arguments) => contain::enter(arguments),

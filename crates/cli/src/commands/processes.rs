@@ -55,38 +55,59 @@ pub(super) enum Processes {
     One(String),
     /// Not at all, for this reason.
     Refused(String),
+    /// Not at all, for this error of its program.
+    WrongProgram(String),
 }
 
-/// How a gateway runs by what was said. Whether its file is `signed` policies' and `suits` several processes
-/// is known; whether the `machine` has what they need is looked for where it matters.
+/// What keeps a gateway from being several processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Against {
+    /// This is missing, or was said.
+    Several(String),
+    /// Its program is wrong, as it would be in one process.
+    Program(String),
+}
+
+/// Why a gateway of this file is never one process, if that holds.
+pub(super) fn never_one(config: &Config) -> Option<&'static str> {
+    if config.trust.is_some() {
+        return Some(
+            "with `[trust]` a gateway is never one process, in which programs would run that nobody signed",
+        );
+    }
+    let has_container = config.ports.iter().any(|port| port.vnic.is_some());
+    has_container.then_some("with a VNIC a gateway is never one process, which makes no containers")
+}
+
+/// How a gateway runs by what was said. Why it is `never_one` process, if that holds, and whether its file
+/// `suits` several is known; whether the `machine` has what they need is looked for where it matters.
 fn choose(
     said: SaidOfProcesses,
-    signed: bool,
+    never_one: Option<&str>,
     suits: Result<(), String>,
-    machine: impl FnOnce() -> Result<(), String>,
+    machine: impl FnOnce() -> Result<(), Against>,
 ) -> Processes {
     if said.trusted {
         return Processes::Several;
     }
     let of_one = match said {
         SaidOfProcesses { one: true, .. } => Err("`--one-process` was said".to_owned()),
-        SaidOfProcesses { of_one: Some(option), .. } => {
-            Err(format!("`{option}` is for one process alone: leave it out to have its parts apart"))
-        }
+        SaidOfProcesses { of_one: Some(option), .. } => Err(format!(
+            "`{option}` is for one process alone: without it, there are several where that can be"
+        )),
         _ => Ok(()),
     };
-    match of_one.and(suits).and_then(|()| machine()) {
-        Ok(()) => Processes::Several,
-        Err(why) if signed => Processes::Refused(format!(
-            "{why}; with `[trust]` a gateway is never one process, in which programs would run that nobody signed"
-        )),
-        Err(why) => Processes::One(why),
+    match (of_one.and(suits).map_err(Against::Several).and_then(|()| machine()), never_one) {
+        (Ok(()), _) => Processes::Several,
+        (Err(Against::Program(error)), _) => Processes::WrongProgram(error),
+        (Err(Against::Several(why)), Some(never)) => Processes::Refused(format!("{why}; {never}")),
+        (Err(Against::Several(why)), None) => Processes::One(why),
     }
 }
 
 /// How a gateway of this file runs.
 pub(super) fn of(said: SaidOfProcesses, file: &Path, config: &Config) -> Processes {
-    choose(said, config.trust.is_some(), trusted::suits(file, config), || offers(file, config))
+    choose(said, never_one(config), trusted::suits(file, config), || offers(file, config))
 }
 
 /// What a gateway of one process says of that.
@@ -95,19 +116,25 @@ pub(super) fn told_of_one(why: &str) -> String {
 }
 
 /// Whether this machine and this process have what several processes need.
-fn offers(file: &Path, config: &Config) -> Result<(), String> {
+fn offers(file: &Path, config: &Config) -> Result<(), Against> {
+    machine_offers(config).map_err(Against::Several)?;
+    match config.trust {
+        // The file names a bundle, which need not be there.
+        Some(_) => Ok(()),
+        None => compiles(file, config),
+    }
+}
+
+/// The same without the gateway's program.
+fn machine_offers(config: &Config) -> Result<(), String> {
     let status =
         fs::read_to_string("/proc/self/status").map_err(|error| format!("/proc/self/status: {error}"))?;
     has_rights(&status)?;
     let ravelin = env::current_exe().map_err(|error| format!("/proc/self/exe: {error}"))?;
     trusted::programs(&ravelin, config)?;
-    if let Some(lack) = doctor_trust::lacks_for_t0() {
-        return Err(format!("{lack}: `ravelin doctor trust` says what this machine lacks"));
-    }
-    match config.trust {
-        // The file names a bundle, which need not be there.
-        Some(_) => Ok(()),
-        None => compiles(file),
+    match doctor_trust::lacks_for_t0() {
+        Some(lack) => Err(format!("{lack}: `ravelin doctor trust` says what this machine lacks")),
+        None => Ok(()),
     }
 }
 
@@ -118,22 +145,26 @@ fn has_rights(status: &str) -> Result<(), String> {
     let is_root = line("Uid").and_then(|numbers| numbers.split_whitespace().nth(1)) == Some("0");
     let rights = line("CapEff").and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0);
     match RIGHTS.into_iter().find(|(number, _)| rights & 1 << number == 0) {
-        _ if !is_root => Err("to have its parts apart, start it as root".to_owned()),
-        Some((_, name)) => Err(format!("to have its parts apart, root needs {name}, which it lacks here")),
+        _ if !is_root => Err("several need root to start them".to_owned()),
+        Some((_, name)) => Err(format!("several need {name}, which root lacks here")),
         None => Ok(()),
     }
 }
 
 /// Whether the confined process that compiles makes a program of the file: it may read less than this one.
-fn compiles(file: &Path) -> Result<(), String> {
-    let (well, told) = tried(file).map_err(|error| format!("the program is not made apart: {error}"))?;
+fn compiles(file: &Path, config: &Config) -> Result<(), Against> {
+    let trial = tried(file);
+    let (well, told) =
+        trial.map_err(|error| Against::Several(format!("the program cannot be compiled apart: {error}")))?;
     if well {
         return Ok(());
     }
+    // What is wrong whoever compiles is no reason for one process.
+    trusted::program_of(file, config).map_err(Against::Program)?;
     let first = told.lines().next().unwrap_or("it ended");
-    Err(format!(
-        "its parts are apart where nobody (65534) can read all that the program needs in the folder of the file: {first}"
-    ))
+    Err(Against::Several(format!(
+        "the process that compiles is `nobody` (65534), and can read only the folder of the file and below: {first}"
+    )))
 }
 
 /// Has a confined process try, and returns whether it went well and what was told.
@@ -184,28 +215,55 @@ mod tests {
             (trusted, no("the file"), no("the machine"), None),
         ];
         for (said, suits, machine, told) in cases {
-            for signed in [false, true] {
-                let choice = choose(said, signed, suits.clone(), || machine.clone());
-                match (told, choice, signed) {
+            for never in [None, Some("never one process")] {
+                let machine = || machine.clone().map_err(Against::Several);
+                match (told, choose(said, never, suits.clone(), machine), never) {
                     (None, Processes::Several, _) => {}
-                    (Some(told), Processes::One(why), false) => assert!(why.starts_with(told), "{why}"),
-                    (Some(told), Processes::Refused(why), true) => {
-                        assert!(why.starts_with(told) && why.contains("`[trust]`"), "{why}");
+                    (Some(told), Processes::One(why), None) => assert!(why.starts_with(told), "{why}"),
+                    (Some(told), Processes::Refused(why), Some(never)) => {
+                        assert!(why.starts_with(told) && why.ends_with(never), "{why}");
                     }
-                    (_, choice, _) => panic!("{said:?}, signed: {signed}: {choice:?}"),
+                    (_, choice, _) => panic!("{said:?}, {never:?}: {choice:?}"),
                 }
             }
         }
     }
 
     #[test]
+    fn a_wrong_program_is_no_reason_for_one_process() {
+        let wrong = || Err(Against::Program("p.rav: 1:1".to_owned()));
+        for never in [None, Some("never one process")] {
+            let choice = choose(SaidOfProcesses::default(), never, Ok(()), wrong);
+            assert_eq!(choice, Processes::WrongProgram("p.rav: 1:1".to_owned()));
+        }
+    }
+
+    #[test]
+    fn signed_policies_and_containers_are_never_in_one_process() {
+        let never = |text: &str| {
+            let text = format!("program = \"p\"\n[[port]]\n{text}");
+            never_one(&Config::read(&text, Path::new("")).expect("a file"))
+        };
+        assert_eq!(never("interface = \"a\"\n"), None);
+        let vnic = never(
+            "interface = \"a\"\nkind = \"vnic\"\nvnic = { ethernet = \"02:00:00:00:01:01\", addresses = [\"192.0.2.1/24\"] }\n",
+        );
+        assert!(vnic.is_some_and(|why| why.contains("VNIC")));
+        let key = "11".repeat(32);
+        let trust = never(&format!(
+            "interface = \"a\"\n[trust]\ngateway = \"g\"\nthreshold = 1\n[trust.keys]\na = \"{key}\"\n"
+        ));
+        assert!(trust.is_some_and(|why| why.contains("`[trust]`")));
+    }
+
+    #[test]
     fn the_machine_is_asked_only_where_it_matters() {
         let asked = || panic!("nobody has to ask");
         let said = SaidOfProcesses::default();
-        let trusted = choose(SaidOfProcesses { trusted: true, ..said }, false, Ok(()), asked);
+        let trusted = choose(SaidOfProcesses { trusted: true, ..said }, None, Ok(()), asked);
         assert_eq!(trusted, Processes::Several);
-        choose(SaidOfProcesses { one: true, ..said }, false, Ok(()), asked);
-        choose(said, true, Err("the file".to_owned()), asked);
+        choose(SaidOfProcesses { one: true, ..said }, None, Ok(()), asked);
+        choose(said, Some("never"), Err("the file".to_owned()), asked);
     }
 
     #[test]
@@ -215,7 +273,7 @@ mod tests {
         };
         assert_eq!(status(0, "000001ffffffffff"), Ok(()));
         assert_eq!(status(0, "00000000000000e0"), Ok(()));
-        assert!(status(1000, "000001ffffffffff").is_err_and(|why| why.contains("as root")));
+        assert!(status(1000, "000001ffffffffff").is_err_and(|why| why.contains("need root")));
         for (rights, lacks) in
             [("c0", "CAP_KILL"), ("a0", "CAP_SETGID"), ("60", "CAP_SETUID"), ("none", "CAP_KILL")]
         {

@@ -1,13 +1,22 @@
 //! `ravelin reload`: the program of a running gateway is read again, and what its policies treat otherwise is
-//! told before it takes over.
+//! told before it takes over. Of a gateway of several processes it is seen whether another program takes
+//! over.
 
-use crate::arguments::live::{OnlyIfChoice, ReloadArguments};
+use crate::arguments::live::{MOST_CLASSES, OnlyIfChoice, ReloadArguments};
 use crate::failure::Failure;
 use crate::render;
 use crate::render::answer::text;
-use gateway::control::{Asked, listen_to};
+use gateway::control::{Asked, ask, listen_to};
 use gateway::{ControlError, OnlyIf, ReloadWish};
 use serde_json::{Value, json};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long is waited until another program has taken over in a gateway of several processes.
+const TAKES_OVER: Duration = Duration::from_secs(10);
+/// How often is looked.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ReloadArguments, json: bool) -> Result<(), Failure> {
@@ -16,28 +25,74 @@ pub(crate) fn run(arguments: &ReloadArguments, json: bool) -> Result<(), Failure
         OnlyIfChoice::Same => OnlyIf::Same,
     });
     let wish = ReloadWish { check: arguments.check, diff: true, only_if, most: arguments.most };
-    let (mut document, mut done) = (Value::Null, Value::Null);
-    let heard = listen_to(&arguments.socket.control, &Asked::Reload(wish), &mut |said| {
-        if let Some(review) = said.get("review") {
-            document = review["document"].clone();
-            if !json {
-                anstream::eprint!("{}", text(review, "text"));
-            }
-            return Ok::<bool, ControlError>(true);
+    let mut document = Value::Null;
+    let control = &arguments.socket.control;
+    let before = generation(control);
+    let heard = reload(control, wish, &mut |review| {
+        document = review["document"].clone();
+        if !json {
+            anstream::eprint!("{}", text(review, "text"));
         }
-        done = said;
-        Ok(false)
+    });
+    let heard = heard.and_then(|done| match done["signal"] == true {
+        true => taken_over(control, before),
+        false => Ok(text(&done, "done").to_owned()),
     });
     if json {
-        let error = heard.as_ref().err().map(ToString::to_string);
         let mut told = json!({ "review": document });
-        match &error {
-            Some(error) => told["error"] = json!({ "message": error }),
-            None => told["done"] = done["done"].clone(),
+        match &heard {
+            Err(error) => told["error"] = json!({ "message": error.to_string() }),
+            Ok(done) => told["done"] = json!(done),
         }
         render::json(&told)?;
-        return error.map_or(Ok(()), |error| Err(Failure::Documented(error)));
+        return heard.map(drop).map_err(|error| Failure::Documented(error.to_string()));
     }
-    heard?;
-    Ok(render::text(&format!("{}\n", text(&done, "done")))?)
+    Ok(render::text(&format!("{}\n", heard?))?)
+}
+
+/// Does the same without options where SIGHUP asks for it, and remarks what comes of it.
+pub(super) fn at_signal(control: &Path, remark: fn(&str)) {
+    let wish = ReloadWish { diff: true, most: MOST_CLASSES, ..ReloadWish::default() };
+    match reload(control, wish, &mut |review| remark(text(review, "text").trim_end())) {
+        Ok(done) => remark(text(&done, "done")),
+        Err(error) => remark(&format!("SIGHUP: {error}")),
+    }
+}
+
+/// Has a gateway reload, and returns what it says in the end; `see` gets what changes between policies.
+fn reload(control: &Path, wish: ReloadWish, see: &mut dyn FnMut(&Value)) -> Result<Value, ControlError> {
+    let mut done = Value::Null;
+    listen_to(control, &Asked::Reload(wish), &mut |said| match said.get("review") {
+        Some(review) => {
+            see(review);
+            Ok::<bool, ControlError>(true)
+        }
+        None => {
+            done = said;
+            Ok(false)
+        }
+    })?;
+    Ok(done)
+}
+
+/// How many programs have taken over, if the gateway tells it.
+fn generation(control: &Path) -> Option<u64> {
+    ask(control, Asked::Active).ok()?["active"]["generation"].as_u64()
+}
+
+/// Waits until another program has taken over than the one of this number: what comes of a file is told only
+/// where the gateway was started.
+fn taken_over(control: &Path, before: Option<u64>) -> Result<String, ControlError> {
+    let end = Instant::now() + TAKES_OVER;
+    while Instant::now() < end {
+        // The process that answers may be starting again, too.
+        if let Some(number) = generation(control).filter(|number| Some(*number) != before) {
+            return Ok(format!("program {number} runs"));
+        }
+        thread::sleep(LOOK);
+    }
+    Err(ControlError::Refused(format!(
+        "the file is read again, and no other program has taken over within {} s: the gateway says on its standard error what has come of it, and `ravelin show policy` which program runs",
+        TAKES_OVER.as_secs()
+    )))
 }

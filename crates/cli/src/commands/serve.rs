@@ -5,7 +5,7 @@ use crate::arguments::DiagnosticFormat;
 use crate::arguments::live::ServeArguments;
 use crate::commands::policy::review::{review, tested};
 use crate::commands::processes::{self, Processes, SaidOfProcesses};
-use crate::commands::{bundle, trusted};
+use crate::commands::{bundle, reload, trusted};
 use crate::executing::Executing;
 use crate::failure::Failure;
 use crate::imported::Imported;
@@ -29,11 +29,11 @@ use lang::pipeline::CompileOptions;
 use lang::settings::Settable;
 use packet::PortNumber;
 use ports::live::PortKind;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -45,6 +45,10 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
     if arguments.check {
         return check(file, executing, json);
     }
+    if arguments.trusted && json {
+        let why = "`--json` gives the account of a gateway of one process: `--trusted` has none";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let said = SaidOfProcesses::of(arguments, json);
     let config = match read_any(file)? {
         ProcessConfig::Gateway(config) => config,
@@ -55,8 +59,9 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
         ProcessConfig::Names(config) => return serve_names(file, &config),
     };
     match processes::of(said, file, &config) {
-        Processes::Several => return trusted::serve(file, &config, arguments.native, &arguments.without),
+        Processes::Several => return trusted::serve(file, arguments.native, &arguments.without),
         Processes::Refused(why) => return Err(Failure::Finding(format!("{}: {why}", file.display()))),
+        Processes::WrongProgram(error) => return Err(Failure::Finding(error)),
         Processes::One(why) => remark(&processes::told_of_one(&why)),
     }
     let remote = Arc::new(OnceLock::new());
@@ -72,7 +77,7 @@ pub(crate) fn run(arguments: &ServeArguments, json: bool) -> Result<(), Failure>
         provides: memory_limit::to_provide,
     };
     let running = remote.clone();
-    heed_signals(move || running.get().map(Remote::stop).is_some())?;
+    heed_signals(config.control.clone(), move || running.get().map(Remote::stop).is_some())?;
     let started = |ports: &[PortView], running: Remote| {
         tell(ports, &config);
         // Nobody else sets it.
@@ -109,7 +114,7 @@ fn serve_names(file: &Path, config: &AloneConfig) -> Result<(), Failure> {
     );
     let stopper = Arc::new(OnceLock::<Stopper>::new());
     let running = stopper.clone();
-    heed_signals(move || running.get().map(Stopper::stop).is_some())?;
+    heed_signals(config.control.clone(), move || running.get().map(Stopper::stop).is_some())?;
     let started = |own: Stopper| {
         tell_names(&config.names);
         let _ =
@@ -135,16 +140,22 @@ fn names_answered(names: &NamesConfig) -> String {
     format!("names of {} are answered at {}", names.zone.zone, addresses.join(", "))
 }
 
-/// Ends the process in order at the first signal, a gateway between two batches. While it starts, and at the
-/// second signal, it ends at once: who asks twice does not want to wait, and the kernel detaches the ports.
-/// That holds to the very end, as where nobody reads the account. `stop` says whether there was something to
-/// end.
-fn heed_signals(stop: impl Fn() -> bool + Send + 'static) -> Result<(), Failure> {
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM]).map_err(|error| Failure::Finding(format!("signals: {error}")))?;
+/// Ends the process in order at the first signal for it, a gateway between two batches. While it starts, and
+/// at the second signal, it ends at once: who asks twice does not want to wait, and the kernel detaches the
+/// ports. That holds to the very end, as where nobody reads the account. `stop` says whether there was
+/// something to end. SIGHUP has the file read again, as it does beside a confined core.
+fn heed_signals(control: PathBuf, stop: impl Fn() -> bool + Send + 'static) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::Finding(format!("signals: {error}")))?;
     thread::spawn(move || {
         let mut asked = false;
         for signal in signals.forever() {
+            if signal == SIGHUP {
+                let control = control.clone();
+                // A signal to end is heeded meanwhile.
+                thread::spawn(move || reload::at_signal(&control, remark));
+                continue;
+            }
             if asked || !stop() {
                 process::exit(128 + signal);
             }

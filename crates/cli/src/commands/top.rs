@@ -95,7 +95,7 @@ impl Asking<'_> {
         let measured = match ask(self.control, Asked::Measure { seconds: MEASURED }) {
             Ok(mut answer) => answer["measure"].take(),
             // A confined core does not tell where its time goes.
-            Err(ControlError::Refused(_)) => {
+            Err(ControlError::Confined(_)) => {
                 thread::sleep(Duration::from_secs_f64(MEASURED));
                 Value::Null
             }

@@ -1,14 +1,18 @@
-//! `ravelin serve --trusted`: a gateway whose packets run in a confined process; and the two commands that
-//! the other processes of such a gateway are.
+//! A gateway of several processes, whose packets run in a confined one; and the two commands that other
+//! processes of such a gateway are.
 
 use crate::allowance::Allowance;
+use crate::arguments::{CompileForCoreArguments, ControlForCoreArguments};
+use crate::commands::as_started::AsStarted;
+use crate::commands::doctor_trust::is_executable;
 use crate::commands::front::read as read_key;
 use crate::commands::policy::review::tested;
-use crate::commands::serve::{filled_program, read};
+use crate::commands::processes::never_one;
+use crate::commands::serve::{FilledProgram, filled_program, read};
 use crate::failure::Failure;
 use confinement::{Entered, Layer, Missing, Role};
 use gateway::Config;
-use gateway::beside_core::{self, ConfinedRouting, ControlDuties};
+use gateway::beside_core::{self, ConfinedRouting, ControlDuties, OneProcess};
 use gateway::routing::{PortSettings, RoutingSettings};
 use ir::print::print;
 use messages::Channel;
@@ -17,103 +21,81 @@ use messages::front::ControlSupply;
 use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY, MOST_ADDRESSES};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
-use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort};
+use ports::live::{GuestLink, PortKind, WantedPort};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::{env, fs};
 
-/// How long addresses and routes may be as they are handed over, in bytes: Linux takes an argument of
-/// 128 KiB.
-const LONGEST_ROUTING: usize = 120 << 10;
+/// The programs that lie beside `ravelin`.
+const LAUNCH: &str = "ravelin-launch";
+const CORE: &str = "ravelin-core";
+const FRONT: &str = "ravelin-front";
+const VHOST: &str = "ravelin-vhost";
 
 /// Becomes `ravelin-launch`, which starts the processes of this gateway; its core runs machine code if it is
 /// to be `native`.
-pub(super) fn serve(file: &Path, config: &Config, native: bool, without: &[Layer]) -> Result<(), Failure> {
+pub(super) fn serve(file: &Path, native: bool, without: &[Layer]) -> Result<(), Failure> {
     let finding = |text: String| Failure::Finding(format!("{}: {text}", file.display()));
-    suits(file, config).map_err(|why| match config.trust {
+    // The process that reads it has another working directory.
+    let real = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
+    let config = read(&real)?;
+    let never_one = never_one(&config);
+    suits(&real, &config).map_err(|why| match never_one {
         Some(_) => finding(why),
         None => finding(format!("{why}; change that, or have it run with `--one-process`")),
     })?;
-    // The process that reads it has another working directory.
-    let real = fs::canonicalize(file).map_err(|error| finding(error.to_string()))?;
     let ravelin = env::current_exe().map_err(|error| finding(error.to_string()))?;
     let beside = |name: &str| beside(&ravelin, name).map_err(finding);
-    let mut launch = Command::new(beside("ravelin-launch")?);
-    launch.arg("--core").arg(beside(if native { "ravelin-core-native" } else { "ravelin-core" })?);
+    let mut launch = Command::new(beside(LAUNCH)?);
+    launch.arg("--core").arg(beside(if native { "ravelin-core-native" } else { CORE })?);
     if native {
         launch.arg("--native");
     }
-    launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(real);
-    launch.arg("--control").arg(&config.control);
-    launch.arg("--containers").arg(&config.containers);
-    launch.arg("--workers").arg(config.workers.count.to_string());
     for layer in without {
         launch.arg("--without").arg(layer.name());
-    }
-    if let Some(trust) = &config.trust {
-        launch.arg("--gateway").arg(&trust.gateway).arg("--threshold").arg(trust.threshold.to_string());
-        // Whoever keeps it has another working directory, too.
-        launch
-            .arg("--keep-in")
-            .arg(path::absolute(&trust.keep_in).map_err(|error| finding(error.to_string()))?);
-        for (name, digits) in &trust.keys {
-            launch.arg("--key").arg(format!("{name}={digits}"));
-        }
     }
     if let Some(front) = &config.front {
         // A front without a key would be started again and again.
         read_key(&front.key)?;
-        launch.arg("--front").arg(beside("ravelin-front")?).arg("--listen").arg(front.listen.to_string());
-        launch
-            .arg("--front-key")
-            .arg(path::absolute(&front.key).map_err(|error| finding(error.to_string()))?);
-        for client in &front.clients {
-            launch.arg("--client").arg(client.to_string());
-        }
+        launch.arg("--front").arg(beside(FRONT)?);
     }
-    let by_vhost =
-        |port: &WantedPort| port.vnic.as_ref().is_some_and(|vnic| vnic.guest == Some(GuestLink::VhostUser));
-    if config.ports.iter().any(by_vhost) {
-        launch.arg("--vhost").arg(beside("ravelin-vhost")?);
+    if vhosts(&config) > 0 {
+        launch.arg("--vhost").arg(beside(VHOST)?);
     }
-    if let Some(metrics) = config.metrics {
-        launch.arg("--metrics").arg(metrics.to_string());
-    }
-    if config.routing.is_active() {
-        let routing = serde_json::to_string(&config.routing).map_err(|error| finding(error.to_string()))?;
-        if routing.len() > LONGEST_ROUTING {
-            return Err(finding(format!(
-                "its addresses and routes are {} bytes long as they are handed over, and may be {LONGEST_ROUTING}: take `[[route]]`s out, and have the machine route these (`[kernel] routes = true`)",
-                routing.len()
-            )));
-        }
-        launch.arg("--routing").arg(routing);
-    }
-    for (port, of_port) in config.ports.iter().zip(&config.routing.ports) {
-        add_port(&mut launch, port);
-        for own in &of_port.addresses {
-            launch.arg("--own-address").arg(own.address.to_string());
-        }
-    }
-    told(&started(config.front.is_some(), without));
+    launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(&real);
+    let folder = real.parent().unwrap_or(Path::new("/"));
+    let started = AsStarted::of(&config, folder).map_err(finding)?;
+    launch.args(started.arguments()).arg("--as-started").arg(started.digest());
+    told(&several(&config, native, without));
     // It comes back only where it could not begin.
     Err(finding(format!("ravelin-launch cannot be started: {}", launch.exec())))
 }
 
 /// What a gateway of several processes says of that.
-fn started(has_front: bool, without: &[Layer]) -> String {
-    let count = if has_front { "five" } else { "four" };
+fn several(config: &Config, native: bool, without: &[Layer]) -> String {
+    let count = 4 + usize::from(config.front.is_some()) + vhosts(config);
     let mut text = format!(
-        "trusted, {count} processes: whoever takes over one of them has the rights of this part and no others"
+        "several processes, {count} of them: whoever takes over one of them has the rights of this part and no others"
     );
     if !without.is_empty() {
         let names: Vec<_> = without.iter().map(|layer| layer.name()).collect();
         text += &format!(", as far as that holds without {}", names.join(", "));
+    }
+    if config.trust.is_none() {
+        text += match native {
+            true => "; its tables take no changes from outside",
+            false => "; it runs bytecode, and its tables take no changes from outside",
+        };
+        text += match (never_one(config), native) {
+            (Some(_), _) => "",
+            (None, true) => ": with `--one-process` they do",
+            (None, false) => ": `--one-process` has machine code and such changes",
+        };
     }
     text
 }
@@ -121,12 +103,12 @@ fn started(has_front: bool, without: &[Layer]) -> String {
 /// The program of this name beside `ravelin`.
 ///
 /// # Errors
-/// It is not there.
+/// It is not there, or cannot be executed.
 fn beside(ravelin: &Path, name: &str) -> Result<PathBuf, String> {
     let path = ravelin.with_file_name(name);
-    path.exists().then_some(path).ok_or_else(|| {
+    is_executable(&path).then_some(path).ok_or_else(|| {
         format!(
-            "the program `{name}` is not beside {}: `cargo build --release -p {name}` makes it",
+            "the program `{name}` is not beside {}, or cannot be executed: `cargo build --release -p {name}` makes it",
             ravelin.display()
         )
     })
@@ -137,11 +119,15 @@ fn beside(ravelin: &Path, name: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// One of them does not.
 pub(super) fn programs(ravelin: &Path, config: &Config) -> Result<(), String> {
-    let front = config.front.as_ref().map(|_| "ravelin-front");
-    ["ravelin-launch", "ravelin-core"]
-        .into_iter()
-        .chain(front)
-        .try_for_each(|name| beside(ravelin, name).map(drop))
+    let needed = [(true, LAUNCH), (true, CORE), (config.front.is_some(), FRONT), (vhosts(config) > 0, VHOST)];
+    let mut needed = needed.into_iter().filter(|(is_needed, _)| *is_needed);
+    needed.try_for_each(|(_, name)| beside(ravelin, name).map(drop))
+}
+
+/// How many ports are linked to virtual machines by vhost-user.
+fn vhosts(config: &Config) -> usize {
+    let vnics = config.ports.iter().filter_map(|port| port.vnic.as_ref());
+    vnics.filter(|vnic| vnic.guest == Some(GuestLink::VhostUser)).count()
 }
 
 /// What the file asks for that a confined core cannot do.
@@ -153,10 +139,10 @@ fn lacking(config: &Config) -> Option<String> {
     ];
     let port = |port: &WantedPort| {
         let what = can_be_handed_over(port).err()?;
-        Some(format!("port {} cannot be had with `--trusted` yet: {what}", port.name()))
+        Some(format!("port {} cannot be had with several processes yet: {what}", port.name()))
     };
     let asked = asked.iter().find(|(is_asked, _)| *is_asked);
-    let asked = asked.map(|(_, what)| format!("{what} cannot be had with `--trusted` yet"));
+    let asked = asked.map(|(_, what)| format!("{what} cannot be had with several processes yet"));
     config.ports.iter().find_map(port).or(asked).or_else(|| routing_lacks(config))
 }
 
@@ -168,13 +154,16 @@ fn routing_lacks(config: &Config) -> Option<String> {
     }
     if config.trust.is_none() {
         return Some(
-            "addresses and routes can be had with `--trusted` only beside `[trust]`, whose policies give the rights for them"
+            "addresses and routes can be had with several processes only beside `[trust]`, whose policies give the rights for them"
                 .to_owned(),
         );
     }
     let lacks = |(settings, port): (&PortSettings, &WantedPort)| {
         if settings.host_interface.is_some() {
-            return Some(format!("port {} cannot have `host = true` with `--trusted` yet", port.name()));
+            return Some(format!(
+                "port {} cannot have `host = true` with several processes yet",
+                port.name()
+            ));
         }
         for (family, of_family) in
             [("IPv4", IpAddr::is_ipv4 as fn(&IpAddr) -> bool), ("IPv6", IpAddr::is_ipv6)]
@@ -182,7 +171,7 @@ fn routing_lacks(config: &Config) -> Option<String> {
             let count = settings.addresses.iter().filter(|own| of_family(&own.address)).count();
             if count > MOST_ADDRESSES {
                 return Some(format!(
-                    "port {} cannot have {count} addresses of {family} with `--trusted`: {MOST_ADDRESSES} at most",
+                    "port {} cannot have {count} addresses of {family} with several processes: {MOST_ADDRESSES} at most",
                     port.name()
                 ));
             }
@@ -190,7 +179,7 @@ fn routing_lacks(config: &Config) -> Option<String> {
         let is_other = port.kind != PortKind::AfPacket && !settings.addresses.is_empty();
         is_other.then(|| {
             format!(
-                "port {} cannot have addresses with `--trusted` yet: it is not of kind \"af_packet\"",
+                "port {} cannot have addresses with several processes yet: it is not of kind \"af_packet\"",
                 port.name()
             )
         })
@@ -206,15 +195,16 @@ pub(super) fn suits(file: &Path, config: &Config) -> Result<(), String> {
     if let Some(lacking) = lacking(config) {
         return Err(lacking);
     }
-    if config.trust.is_some() {
-        suits_signed(config)?;
-    }
+    suits_signed(config)?;
     let real = fs::canonicalize(file).map_err(|error| error.to_string())?;
     lies_together(&real, config)
 }
 
-/// Whether the file leaves to a signed policy what only that can say.
+/// Whether a file with `[trust]` leaves to a signed policy what only that can say.
 fn suits_signed(config: &Config) -> Result<(), String> {
+    if config.trust.is_none() {
+        return Ok(());
+    }
     if !config.tables.is_empty() || !config.settings.values.is_empty() {
         return Err(
             "`[[table]]` and `[set]` mean nothing with `[trust]`: a signed policy brings its entries and values along"
@@ -238,7 +228,7 @@ fn lies_together(file: &Path, config: &Config) -> Result<(), String> {
         // What is missing is missed by whoever reads it.
         if fs::canonicalize(path).is_ok_and(|real| !real.starts_with(folder)) {
             return Err(format!(
-                "{} lies outside of {}: with `--trusted`, nothing else than this folder can be read: put the file there",
+                "{} lies outside of {}: of several processes, the one that compiles reads nothing else than this folder: put the file there",
                 path.display(),
                 folder.display()
             ));
@@ -247,69 +237,25 @@ fn lies_together(file: &Path, config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-fn add_port(launch: &mut Command, port: &WantedPort) {
-    launch.arg("--port").arg(&port.interface);
-    let kind = match port.kind {
-        PortKind::Tap => "tap",
-        PortKind::Vnic => "vnic",
-        _ => "af_packet",
-    };
-    launch.args(["--kind", kind]);
-    if let Some(vnic) = &port.vnic {
-        add_router(launch, vnic);
-    }
-    launch.arg("--offloads").arg(match port.offloads {
-        Offloads::Cut => "cut",
-        Offloads::Whole => "whole",
-        Offloads::Off => "off",
-    });
-    if port.promiscuous {
-        launch.arg("--promiscuous");
-    }
-    if port.keep_from_kernel {
-        launch.arg("--keep-from-kernel");
-    }
-}
-
-/// The router in the container of a port: its addresses, its MTU and what it may send.
-fn add_router(launch: &mut Command, vnic: &VnicWishes) {
-    let station: Vec<_> = vnic.ethernet.iter().map(|byte| format!("{byte:02x}")).collect();
-    launch.arg("--ethernet").arg(station.join(":")).arg("--mtu").arg(vnic.mtu.to_string());
-    for (address, length) in &vnic.addresses {
-        launch.arg("--address").arg(format!("{address}/{length}"));
-    }
-    if vnic.advertises {
-        launch.arg("--advertises");
-    }
-    if vnic.dhcp_client {
-        launch.arg("--dhcp-client");
-    }
-    if let Some(link) = vnic.guest {
-        launch.arg("--guest").arg(link.name());
-    }
-}
-
 /// Makes the program of a gateway's file, and gives it to the core by standard input; confined, but for the
-/// layers in `without`. Of files it can read those in the folder of the gateway's file and below, and no
-/// other.
-pub(super) fn compile_for_core(file: &Path, without: &[Layer]) -> Result<(), Failure> {
-    let entered = enter_to_compile(file, without)?;
+/// layers that are to be done without. Of files it can read those in the folder of the gateway's file and
+/// below, and no other.
+pub(super) fn compile_for_core(arguments: &CompileForCoreArguments) -> Result<(), Failure> {
+    let entered = enter_to_compile(arguments)?;
+    if arguments.trial {
+        entered.lock().map_err(missing)?;
+        return compiled(arguments).map(drop).map_err(|text| {
+            // A confined process may not ask whether it speaks to a terminal.
+            told(&anstream::adapter::strip_str(&text).to_string());
+            Failure::Told
+        });
+    }
     let failed = |error: io::Error| Failure::Finding(format!("the core: {error}"));
     let mut core = standard_input().map_err(failed)?;
     entered.lock().map_err(missing)?;
     // Whoever reads it need not be at a terminal.
     let refused = |text: String| CompileMessage::Refused(anstream::adapter::strip_str(&text).to_string());
-    core.send(&compiled(file).unwrap_or_else(refused), &[]).map_err(failed)
-}
-
-/// Finds out in the same way whether there is a program, and tells why there is none.
-pub(super) fn try_to_compile(file: &Path, without: &[Layer]) -> Result<(), Failure> {
-    enter_to_compile(file, without)?.lock().map_err(missing)?;
-    compiled(file).map(drop).map_err(|text| {
-        // A confined process may not ask whether it speaks to a terminal.
-        told(&anstream::adapter::strip_str(&text).to_string());
-        Failure::Told
-    })
+    core.send(&compiled(arguments).unwrap_or_else(refused), &[]).map_err(failed)
 }
 
 /// The failure for want of a layer.
@@ -318,25 +264,33 @@ fn missing(missing: Missing) -> Failure {
 }
 
 /// Confines this process to the folder of the gateway's file, which is its working directory then.
-fn enter_to_compile(file: &Path, without: &[Layer]) -> Result<Entered, Failure> {
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    confinement::enter_to_read(folder, without).map_err(missing)
+fn enter_to_compile(arguments: &CompileForCoreArguments) -> Result<Entered, Failure> {
+    confinement::enter_to_read(folder_of(&arguments.file), &arguments.without).map_err(missing)
+}
+
+/// The folder of a file, whose path is absolute.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("/"))
 }
 
 /// What the core is given, or why there is nothing. The folder of the file is the working directory.
-fn compiled(file: &Path) -> Result<CompileMessage, String> {
-    let file = Path::new(file.file_name().unwrap_or_default());
+fn compiled(arguments: &CompileForCoreArguments) -> Result<CompileMessage, String> {
+    let file = Path::new(arguments.file.file_name().unwrap_or_default());
     let config = read(file).map_err(|error| error.to_string())?;
+    if let Some(started) = &arguments.as_started {
+        may_go_on(started, &config, folder_of(&arguments.file))
+            .map_err(|why| format!("{}: {why}", file.display()))?;
+    }
     if config.trust.is_some() {
         // Nobody looks into it before the core has found its signatures right.
         let bundle = files::read(&config.program, LONGEST_BUNDLE as u64)
             .map_err(|error| format!("cannot read {}: {error}", config.program.display()))?;
         return Ok(CompileMessage::Bundle(bundle));
     }
-    let filled = filled_program(file, &config, None, &mut Allowance::to_load())?;
-    let suits = config.workers.suit(&filled.program);
-    suits.map_err(|error| format!("{}: {error}", file.display()))?;
-    filled.policies.iter().try_for_each(tested)?;
+    let filled = program_of(file, &config)?;
+    if arguments.tested {
+        filled.policies.iter().try_for_each(tested)?;
+    }
     let text = print(&filled.program);
     if text.len() > LONGEST_BUNDLE {
         return Err(format!(
@@ -347,16 +301,37 @@ fn compiled(file: &Path) -> Result<CompileMessage, String> {
     Ok(CompileMessage::Program(text))
 }
 
+/// Whether a gateway that runs can go on with a file that is read again, by the digest of what it was started
+/// with.
+fn may_go_on(started: &str, config: &Config, folder: &Path) -> Result<(), String> {
+    let other = AsStarted::of(config, folder)?.other_than(started)?;
+    let lacks = lacking(config).map_or(Ok(()), Err);
+    match other.is_empty() {
+        true => lacks.and_then(|()| suits_signed(config)),
+        false => Err(format!(
+            "other {} than the gateway runs with: stop it and start it anew to have them",
+            other.join(", ")
+        )),
+    }
+}
+
+/// The program of a file that names one, with its entries.
+///
+/// # Errors
+/// It is wrong, or does not suit the gateway's workers.
+pub(super) fn program_of(file: &Path, config: &Config) -> Result<FilledProgram, String> {
+    let filled = filled_program(file, config, None, &mut Allowance::to_load())?;
+    let suits = config.workers.suit(&filled.program);
+    suits.map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(filled)
+}
+
 /// Answers at the control socket that standard output is, by what the core at the other end of standard input
-/// tells; confined, but for the layers in `without`. With `fronts`, those that are handed over are answered,
-/// too, and with `metrics`, whoever asks for metrics; `routing` has the gateway's addresses and routes.
-pub(super) fn control_for_core(
-    without: &[Layer],
-    fronts: bool,
-    metrics: bool,
-    routing: Option<&str>,
-) -> Result<(), Failure> {
-    let settings = routing.map(serde_json::from_str::<RoutingSettings>).transpose();
+/// tells; confined, but for the layers that are to be done without. Fronts and whoever asks for metrics are
+/// answered, too, if that is said.
+pub(super) fn control_for_core(arguments: &ControlForCoreArguments) -> Result<(), Failure> {
+    let &ControlForCoreArguments { ref without, fronts, metrics, ref routing, never_one } = arguments;
+    let settings = routing.as_deref().map(serde_json::from_str::<RoutingSettings>).transpose();
     let settings = settings.map_err(|error| Failure::Finding(format!("addresses and routes: {error}")))?;
     let routing = settings.map(|settings| ConfinedRouting { settings, told });
     let failed = |error: io::Error| Failure::Finding(format!("the control socket: {error}"));
@@ -369,7 +344,8 @@ pub(super) fn control_for_core(
     entered.lock().map_err(missing)?;
     // `launch` starts another process, with a channel to the core of then.
     let gone = || process::exit(0);
-    let duties = ControlDuties { fronts, metrics, routing };
+    let one_process = if never_one { OneProcess::Never } else { OneProcess::Possible };
+    let duties = ControlDuties { fronts, metrics, routing, one_process };
     beside_core::serve(&UnixListener::from(listener), core, duties, gone).map_err(failed)
 }
 

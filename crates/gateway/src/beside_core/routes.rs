@@ -11,10 +11,12 @@
 //! process follows one that died, or the core one from which it took over, tables hold what was known before:
 //! neighbours keep their numbers, so that packets go on, and are asked whether they are there still.
 
+use super::OneProcess;
 use super::confined_loop::ConfinedLoop;
 use super::core_channel::CoreChannel;
 use crate::remarks::Remarks;
 use crate::routing::{Filled, Hosts, NewHosts, Routing, RoutingSettings};
+use crate::tables::confined::ConfinedTables;
 use crate::tables::{Known, confined};
 use messages::control::ControlQuestion;
 use std::io;
@@ -109,5 +111,8 @@ fn make_ready(
 
 /// The tables of the program that runs.
 fn known(core: &CoreChannel) -> Result<Known, String> {
-    confined::known(&|question: &ControlQuestion| core.ask(question)).map_err(|refusal| refusal.message)
+    let ask = |question: &ControlQuestion| core.ask(question);
+    // No user is told what is said of them.
+    let tables = ConfinedTables { ask: &ask, one_process: OneProcess::Never };
+    confined::known(&tables).map_err(|refusal| refusal.message)
 }

@@ -6,6 +6,7 @@ use super::listing::{Cursor, Listing};
 use super::output::{Output, Waits};
 use super::schema::{Known, to_client};
 use super::{PART, read, requests};
+use crate::beside_core::OneProcess;
 use crate::beside_core::core_channel::unexpected as why_unexpected;
 use crate::limits::{PATIENCE, SILENCE};
 use client::answer::TableAnswer;
@@ -24,20 +25,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Asks the core.
-pub(crate) type AskCore<'a> = dyn Fn(&ControlQuestion) -> Result<CoreAnswer, ChannelError> + 'a;
+type AskCore<'a> = dyn Fn(&ControlQuestion) -> Result<CoreAnswer, ChannelError> + 'a;
+
+/// Where tables are asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct ConfinedTables<'a> {
+    /// The core.
+    pub(crate) ask: &'a AskCore<'a>,
+    /// Whether the gateway could be one process.
+    pub(crate) one_process: OneProcess,
+}
 
 /// The tables of the program that runs in the core.
-pub(crate) fn known(core: &AskCore<'_>) -> Result<Known, RequestRefusal> {
+pub(crate) fn known(core: &ConfinedTables<'_>) -> Result<Known, RequestRefusal> {
     let mut tables: Vec<ShownTable> = Vec::new();
     let mut of = None;
     while tables.len() <= usize::from(u16::MAX) {
-        match asked_core(core, &ControlQuestion::Table(tables.len() as u32))? {
+        match asked_core(core.ask, &ControlQuestion::Table(tables.len() as u32))? {
             // Another program has taken over meanwhile.
             CoreAnswer::Table { number, .. } if of.is_some_and(|of| of != number) => {
                 (of, tables) = (None, Vec::new());
             }
             CoreAnswer::Table { number, workers, table: None } => {
-                return Ok(Known::of_core(number, workers, tables));
+                return Ok(Known::of_core(number, workers, tables, core.one_process));
             }
             CoreAnswer::Table { number, table: Some(table), .. } => {
                 of = Some(number);
@@ -53,7 +63,7 @@ pub(crate) fn known(core: &AskCore<'_>) -> Result<Known, RequestRefusal> {
 /// Answers a client until it disconnects, sends something that is not a frame, or says nothing for too long.
 /// `turn` is told when the client may be disconnected to make room for another one, and when it may not.
 pub(crate) fn converse(
-    core: &AskCore<'_>,
+    core: &ConfinedTables<'_>,
     known: Known,
     stream: &UnixStream,
     reader: BufReader<&UnixStream>,
@@ -102,7 +112,7 @@ pub(crate) fn converse(
 
 /// The conversation with one client.
 struct Session<'a> {
-    core: &'a AskCore<'a>,
+    core: &'a ConfinedTables<'a>,
     known: Known,
 }
 
@@ -150,7 +160,9 @@ impl Session<'_> {
             _ => Err(RequestRefusal::new(
                 RefusalCode::Closed,
                 RefusalPlace::NONE,
-                "beside a confined core entries are told, inserted and removed, and nothing else is done with tables, groups and events: `ravelin serve --one-process` runs a gateway that does everything",
+                self.core.one_process.misses(
+                    "entries are told, inserted and removed, and nothing else is done with tables, groups and events",
+                ),
             )),
         }
     }
@@ -166,7 +178,7 @@ impl Session<'_> {
             let Cursor { worker, place } = cursor;
             let (own, place) = (worker > first, place.numbers());
             let question = ControlQuestion::Entries { number, table: asked.table.into(), worker, own, place };
-            let EntryPage { entries, next } = page(asked_core(self.core, &question)?)?;
+            let EntryPage { entries, next } = page(asked_core(self.core.ask, &question)?)?;
             listed.extend(entries.into_iter().map(|entry| listed_entry(worker, entry)));
             cursor = match next {
                 Some(place) => Cursor { worker, place: EntryPlace::of_numbers(place) },
@@ -189,7 +201,7 @@ impl Session<'_> {
         for worker in 0..self.known.schema.workers {
             let (number, table) = (self.known.schema.generation, number.into());
             let question = ControlQuestion::Entry { number, table, worker, length, bits };
-            let EntryPage { entries, .. } = page(asked_core(self.core, &question)?)?;
+            let EntryPage { entries, .. } = page(asked_core(self.core.ask, &question)?)?;
             let new = entries.into_iter().map(|entry| listed_entry(worker, entry));
             let new: Vec<_> = new.filter(|new| !found.iter().any(|known| known.entry == new.entry)).collect();
             found.extend(new);
@@ -208,7 +220,7 @@ impl Session<'_> {
         let question = ControlQuestion::Change { number: self.known.schema.generation, changes };
         let end = Instant::now() + CHANGE_WAITS;
         loop {
-            match asked_core(self.core, &question)? {
+            match asked_core(self.core.ask, &question)? {
                 CoreAnswer::Changed { removed } => return Ok(removed),
                 CoreAnswer::TooFast { why, milliseconds } => {
                     let wait = Duration::from_millis(milliseconds.max(1));

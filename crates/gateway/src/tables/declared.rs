@@ -1,6 +1,7 @@
 //! The tables of a confined core, as it declares them, in the place of its program.
 
 use super::schema::{Known, describe};
+use crate::beside_core::OneProcess;
 use ir::source::Span;
 use ir::{Answer, Column, ColumnKind, Eviction, Program, Table, TableKind};
 use messages::control::{ShownColumn, ShownColumnKind, ShownKind, ShownTable};
@@ -8,22 +9,21 @@ use std::sync::Arc;
 
 impl Known {
     /// What is known of a program with this number: these tables alone.
-    pub(super) fn of_core(number: u64, workers: u16, tables: Vec<ShownTable>) -> Known {
-        let refusals: Vec<_> = tables.iter().map(refusal).collect();
+    pub(super) fn of_core(
+        number: u64,
+        workers: u16,
+        tables: Vec<ShownTable>,
+        one_process: OneProcess,
+    ) -> Known {
+        let refusals: Vec<_> = tables.iter().map(|table| refusal(table, one_process)).collect();
         let program = Program { tables: tables.into_iter().map(declared).collect(), ..Program::default() };
         let mut schema = describe(&program, "the policy in force", number, workers.into(), &[]);
-        schema.untold = Some(
-            "beside a confined core nobody tells of groups, events and reasons: `ravelin serve --one-process` runs a gateway that has them"
-                .to_owned(),
-        );
+        schema.untold = Some(one_process.misses("nobody tells of groups, events and reasons"));
         for (table, refusal) in schema.tables.iter_mut().zip(refusals) {
             let refuses = &mut table.refuses;
             refuses.insert = refusal.or_else(|| refuses.insert.take());
             refuses.remove = refuses.insert.clone();
-            let one_by_one = || {
-                "a confined core changes its entries one by one: `ravelin serve --one-process` replaces them"
-                    .to_owned()
-            };
+            let one_by_one = || one_process.misses("entries are not replaced all at once");
             refuses.replace = refuses.insert.clone().or_else(|| Some(one_by_one()));
             refuses.default = refuses.replace.clone();
         }
@@ -32,10 +32,16 @@ impl Known {
 }
 
 /// Why no entry changes, if none does.
-fn refusal(table: &ShownTable) -> Option<String> {
+fn refusal(table: &ShownTable, one_process: OneProcess) -> Option<String> {
     let none = || {
-        "the policy in force gives no right for it: sign one that does (`[rights]`), or have `ravelin serve --one-process` run a program that is not signed"
-            .to_owned()
+        match one_process {
+        OneProcess::Possible => one_process.misses("entries change only by rights that a signed policy gives"),
+        // It may be signed.
+        OneProcess::Never => {
+            "the policy in force gives no right to change entries of this table: sign one that does (`[rights]`)"
+                .to_owned()
+        }
+    }
     };
     table.right.is_none().then(none)
 }

@@ -85,7 +85,7 @@ fn bare(wanted: &WantedPort, port: PortNumber, lanes: u16) -> Result<Attached, A
             return Err(AttachError::System {
                 interface: wanted.interface.clone(),
                 call: "making a VNIC",
-                source: io::Error::new(io::ErrorKind::Unsupported, "it needs `ravelin serve --trusted`"),
+                source: io::Error::new(io::ErrorKind::Unsupported, "it needs a gateway of several processes"),
             });
         }
         PortKind::Tunnel => return tunnel::attach(wanted, port, lanes),

@@ -51,8 +51,7 @@ pub(super) fn find<'a>(schema: &'a ProgramSchema, name: &str) -> Result<(u16, &'
     schema.table(name).ok_or_else(|| {
         let names: Vec<&str> = schema.tables.iter().map(|table| table.name.as_str()).collect();
         let there = if names.is_empty() { "no tables".to_owned() } else { names.join(", ") };
-        let untold = schema.untold.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
-        Failure::Finding(format!("{} has no table `{name}`; it has {there}{untold}", schema.program))
+        Failure::Finding(format!("{} has no table `{name}`; it has {there}", schema.program))
     })
 }
 
@@ -64,7 +63,10 @@ pub(super) fn show(arguments: &ShowTableArguments, json: bool) -> Result<(), Fai
         let schema = schema.clone();
         return members(&mut client, group, &schema, json);
     }
-    let (number, schema) = find(client.schema(), name)?;
+    let (number, schema) = find(client.schema(), name).map_err(|failure| match &client.schema().untold {
+        Some(why) => Failure::Finding(format!("{failure}; it may be a group: {why}")),
+        None => failure,
+    })?;
     let schema = schema.clone();
     if let Some(key) = &arguments.key {
         let read = entries(&mut client, number, key, true, None)?;
