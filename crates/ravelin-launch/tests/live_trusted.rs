@@ -178,6 +178,22 @@ impl Trusted {
         (self.launch, self.told) = started(&self.gateway, built("ravelin"), &self.arguments, &file);
     }
 
+    /// Starts it again so that `compile` does not look at what the file said at the start, as one that was
+    /// taken over.
+    fn start_blind(&mut self) {
+        let line = fs::read(format!("/proc/{}/cmdline", self.launch.id())).expect("it runs");
+        let words = line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        let mut words: Vec<String> = words.collect();
+        let at = words.iter().position(|word| word == "--as-started").expect("it is there");
+        words.drain(at..at + 2);
+        words.pop();
+        self.launch.kill().expect("it runs");
+        self.launch.wait().expect("it ends");
+        let mut command = self.gateway.command(built("ravelin-launch"), None);
+        command.args(&words[1..]);
+        (self.launch, self.told) = heard(command);
+    }
+
     /// Waits until it tells a line with these words.
     fn hears(&self, words: &str) -> String {
         let (end, mut all) = (Instant::now() + LIMIT, String::new());
@@ -278,8 +294,13 @@ fn started(
     file: &Path,
 ) -> (Child, Receiver<String>) {
     let mut command = gateway.command(ravelin, None);
-    let serve = command.arg("serve").args(arguments).arg(file);
-    let mut launch = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    command.arg("serve").args(arguments).arg(file);
+    heard(command)
+}
+
+/// Starts this, and hears what it tells.
+fn heard(mut command: Command) -> (Child, Receiver<String>) {
+    let mut launch = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
     let (tells, told) = channel();
     let errors = BufReader::new(launch.stderr.take().expect("piped"));
     thread::spawn(move || {

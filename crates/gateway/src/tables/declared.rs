@@ -35,13 +35,14 @@ impl Known {
 fn refusal(table: &ShownTable, one_process: OneProcess) -> Option<String> {
     let none = || {
         match one_process {
-        OneProcess::Possible => one_process.misses("entries change only by rights that a signed policy gives"),
-        // It may be signed.
-        OneProcess::Never => {
-            "the policy in force gives no right to change entries of this table: sign one that does (`[rights]`)"
-                .to_owned()
+            OneProcess::Possible => {
+                one_process.misses("entries change only by rights that a signed policy gives")
+            }
+            // It may be signed.
+            OneProcess::Never => {
+                "the policy in force gives no right for it: sign one that does (`[rights]`)".to_owned()
+            }
         }
-    }
     };
     table.right.is_none().then(none)
 }

@@ -221,8 +221,9 @@ fn a_policy_that_is_not_confirmed_in_time_gives_way_to_the_one_before_it() {
 #[test]
 fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes() {
     let test = "what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes";
-    let Some(trusted) = gateway(test) else { return };
-    let folder = trusted.folder.path();
+    let Some(mut trusted) = gateway(test) else { return };
+    let folder = trusted.folder.path().to_owned();
+    let folder = folder.as_path();
     trusted.installed(5, false, &[]);
     let second = SystemTime::now().duration_since(UNIX_EPOCH).expect("later").as_secs();
     let good = policy(folder, 6, true);
@@ -259,9 +260,11 @@ fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes
     assert_eq!(trusted.passes(), 0);
 
     // `compile` may hand in a bundle, but none that is replayed, and no program by itself, whatever it reads.
-    let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
-    let reload = || kill_process(launch, Signal::HUP).expect("it runs");
-    reload();
+    let reload = |trusted: &Trusted| {
+        let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
+        kill_process(launch, Signal::HUP).expect("it runs");
+    };
+    reload(&trusted);
     trusted.hears("core: what ran goes on: the bundle has version 1");
     let file = folder.join("gateway.toml");
     let text = fs::read_to_string(&file).expect("it is there");
@@ -269,12 +272,14 @@ fn what_administrators_have_not_signed_for_now_is_refused_from_whomever_it_comes
     let open = PROGRAM.replace("7 => across", "7 | 9 => across");
     fs::write(folder.join("filter.rav"), open).expect("written");
     fs::write(&file, before.replace("first.bundle", "filter.rav")).expect("written");
-    reload();
+    reload(&trusted);
+    trusted.hears("core: what ran goes on: gateway.toml: other `[trust]` than the gateway runs with");
+    trusted.start_blind();
     trusted.hears("core: what ran goes on: the program is not signed");
     assert_eq!(trusted.passes(), 0);
     fs::write(&file, text).expect("written");
     fs::write(folder.join("first.bundle"), both(&good)).expect("written");
-    reload();
+    reload(&trusted);
     trusted.hears(": policy version 6, signed by bert and anna");
     assert!(trusted.passes() > 0);
 }
