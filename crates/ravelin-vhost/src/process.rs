@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProcessError {
     /// an argument
-    #[error("{0}; `ravelin serve --trusted` starts it as it has to be")]
+    #[error("{0}; `ravelin serve` starts it as it has to be")]
     Argument(#[from] lexopt::Error),
     /// a layer
     #[error(transparent)]
