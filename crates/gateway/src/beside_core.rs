@@ -125,7 +125,7 @@ fn shown(asked: &Asked, routing: &ShownRouting, one_process: OneProcess) -> Cont
         (Some(routing), Asked::Routes) => ControlAnswer::Routes(Box::new(routing.routes())),
         (Some(routing), _) => ControlAnswer::Neighbours(Box::new(routing.neighbours())),
         (None, _) => confined(one_process.misses(
-            "no routes are followed unless ports have `addresses` in the gateway's file, and a signed policy has the tables that routes need: the gateway says which are missing",
+            "no routes are followed without `addresses` of ports in the file and a signed policy with the tables for routes",
         )),
     }
 }
@@ -269,7 +269,7 @@ fn answer(
             ),
         },
         Asked::Stop => ControlAnswer::Signal(true),
-        Asked::Reload(wish) if !wish.check && wish.only_if.is_none() => ControlAnswer::Signal(true),
+        Asked::Reload(wish) if wish.is_unconditional() => ControlAnswer::Signal(true),
         asked => confined(one_process.misses(missed(asked))),
     }
 }

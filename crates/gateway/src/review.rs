@@ -29,6 +29,13 @@ pub struct ReloadWish {
     pub most: usize,
 }
 
+impl ReloadWish {
+    /// Whether a program that is right takes over, whatever it changes.
+    pub(crate) fn is_unconditional(&self) -> bool {
+        !self.check && self.only_if.is_none()
+    }
+}
+
 /// What must hold of the new policies beside those that run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

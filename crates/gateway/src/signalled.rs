@@ -24,7 +24,7 @@ const REPLACED: &str = " (deleted)";
 pub(crate) fn send(stream: &UnixStream, asked: &Asked) -> Result<&'static str, ControlError> {
     let (signal, name, done) = match asked {
         Asked::Stop => (Signal::TERM, "TERM", "stopping"),
-        Asked::Reload(_) => (Signal::HUP, "HUP", "the file is read again"),
+        Asked::Reload(wish) if wish.is_unconditional() => (Signal::HUP, "HUP", "the file is read again"),
         _ => {
             let why = "the gateway asks for a signal that there is none of: `ravelin` and the gateway have to be of one version";
             return Err(ControlError::Refused(why.to_owned()));
@@ -57,6 +57,7 @@ fn launch(stream: &UnixStream) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::review::ReloadWish;
     use std::os::unix::net::UnixListener;
 
     #[test]
@@ -65,8 +66,12 @@ mod tests {
         let path = folder.path().join("socket");
         let _listener = UnixListener::bind(&path).expect("a socket");
         let stream = UnixStream::connect(&path).expect("it listens");
-        let Err(ControlError::Refused(why)) = send(&stream, &Asked::Picture) else { panic!("it is sent") };
-        assert!(why.contains("of one version"), "{why}");
+        // A gateway that asks for one, although only a look was asked for, gets none.
+        let looks = ReloadWish { check: true, ..ReloadWish::default() };
+        for asked in [Asked::Picture, Asked::Reload(looks)] {
+            let Err(ControlError::Refused(why)) = send(&stream, &asked) else { panic!("it is sent") };
+            assert!(why.contains("of one version"), "{why}");
+        }
     }
 
     #[test]

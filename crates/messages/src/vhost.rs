@@ -28,3 +28,21 @@ pub enum VhostReport {
     /// Nothing is shared any more.
     SharesNothing,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame;
+    use crate::limits::LONGEST_VHOST_REPORT;
+    use ports::live::vhost::limits::MOST_REGIONS;
+    use ports::live::vhost::{GuestRegion, RingPlace};
+
+    #[test]
+    fn the_longest_report_fits() {
+        let region = GuestRegion { start: u64::MAX, length: u64::MAX, offset: u64::MAX };
+        let ring = RingPlace { size: u16::MAX, descriptors: u64::MAX, available: u64::MAX, used: u64::MAX };
+        let rings = Rings { regions: vec![region; MOST_REGIONS], receive: ring, transmit: ring };
+        let written = frame::written(&VhostReport::Shares(rings)).expect("written");
+        assert!(written.len() - 4 <= LONGEST_VHOST_REPORT, "{}", written.len());
+    }
+}

@@ -192,10 +192,7 @@ impl Settings {
             (None, None, None) if clients.is_empty() => None,
             _ => return Err("`--front`, `--listen`, `--front-key` and `--client` belong together".into()),
         };
-        let by_vhost = |port: &WantedPort| {
-            port.vnic.as_ref().is_some_and(|vnic| vnic.guest == Some(GuestLink::VhostUser))
-        };
-        if vhost.is_none() && ports.iter().any(by_vhost) {
+        if vhost.is_none() && ports.iter().any(WantedPort::is_by_vhost) {
             return Err("`--vhost` is missing, which `--guest vhost-user` needs".into());
         }
         let needed = |name: &str, path: Option<PathBuf>| {

@@ -3,7 +3,7 @@
 use crate::arguments::{Fronting, Settings};
 use crate::compiled::{self, HandedIn, ToHandIn};
 use crate::error::LaunchError;
-use crate::error_output::pass_on;
+use crate::error_output::{PassedOn, pass_on};
 use crate::kept::Store;
 use crate::port::Port;
 use crate::reported::Reported;
@@ -26,8 +26,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -468,6 +468,19 @@ impl Start<'_> {
         settings: &Settings,
         events: &SyncSender<Event>,
     ) -> Result<Started, LaunchError> {
+        self.start_after(settings, PassedOn::none(), events)
+    }
+
+    /// The same for a process that follows others, of which so much was passed on.
+    ///
+    /// # Errors
+    /// As for [`start`](Start::start).
+    pub(crate) fn start_after(
+        &self,
+        settings: &Settings,
+        passed_on: Arc<Mutex<PassedOn>>,
+        events: &SyncSender<Event>,
+    ) -> Result<Started, LaunchError> {
         let role = self.role;
         let failed = |source| LaunchError::Start { program: self.program.to_owned(), source };
         let program = File::open(self.program).map_err(failed)?;
@@ -485,7 +498,7 @@ impl Start<'_> {
         let events = events.clone();
         thread::Builder::new()
             .name(format!("{} says", role.name()))
-            .spawn(move || pass_on(role.name(), told, say))?;
+            .spawn(move || pass_on(role.name(), told, &passed_on, say))?;
         thread::Builder::new().name(role.name().to_owned()).spawn(move || {
             let ended = child.wait();
             // Whoever supervises may have ended.

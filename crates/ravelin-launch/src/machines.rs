@@ -14,6 +14,7 @@
 use crate::arguments::Settings;
 use crate::children::{Start, Started, do_without};
 use crate::error::LaunchError;
+use crate::error_output::PassedOn;
 use crate::port::Port;
 use crate::said::say;
 use crate::supervision::Event;
@@ -23,7 +24,6 @@ use messages::Channel;
 use messages::limits::{ANSWERED_WITHIN, LONGEST_VHOST_REPORT};
 use messages::listening::{Listening, listen};
 use messages::vhost::{VhostReport, VhostSupply};
-use ports::live::GuestLink;
 use ports::live::vhost::Rings;
 use ports::live::vhost::limits::MOST_REGIONS;
 use std::ffi::OsStr;
@@ -31,6 +31,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,8 @@ pub(crate) struct MachineLink {
     began: Option<Instant>,
     /// When something was told of them last.
     told: Option<Instant>,
+    /// How much was passed on of what their processes told.
+    passed_on: Arc<Mutex<PassedOn>>,
     _listening: Listening,
 }
 
@@ -104,7 +107,7 @@ impl MachineLink {
         let Port { wanted, container: Some(Holder { namespaces: container, .. }), .. } = port else {
             return Ok(None);
         };
-        if !wanted.vnic.as_ref().is_some_and(|vnic| vnic.guest == Some(GuestLink::VhostUser)) {
+        if !wanted.is_by_vhost() {
             return Ok(None);
         }
         let path = monitor_socket(&settings.containers, &wanted.interface);
@@ -131,6 +134,7 @@ impl MachineLink {
             connection: None,
             began: None,
             told: None,
+            passed_on: PassedOn::none(),
             _listening: listening,
         }))
     }
@@ -138,11 +142,6 @@ impl MachineLink {
     /// The number of its port.
     pub(crate) fn port(&self) -> u16 {
         self.port
-    }
-
-    /// Whether it is that of this port.
-    pub(crate) fn is_of(&self, port: u16) -> bool {
-        self.port == port
     }
 
     /// Whether this process speaks with its monitor.
@@ -163,13 +162,23 @@ impl MachineLink {
     ) -> Result<Option<Shared>, LaunchError> {
         match event {
             // One that comes second, or too soon, finds its connection ended.
-            MachineEvent::Came(_) if self.connection.is_some() || self.is_soon() => Ok(None),
+            MachineEvent::Came(_) if self.connection.is_some() || self.is_soon(Instant::now()) => Ok(None),
             MachineEvent::Came(stream) => {
                 self.began = Some(Instant::now());
                 self.connections += 1;
-                let connection = Connection::start((self.port, self.connections), &stream, settings, events)?;
+                let number = (self.port, self.connections);
+                let connection =
+                    Connection::start(number, &stream, settings, self.passed_on.clone(), events)?;
                 // It works for the container, and takes its part of what that may take.
-                let _ = port.container.as_ref().map(|holder| holder.bound(connection.process.id()));
+                let bounded = port.container.as_ref().map(|holder| holder.bound(connection.process.id()));
+                if let Some(Err(error)) = bounded
+                    && self.is_to_be_told(Instant::now())
+                {
+                    say(&format!(
+                        "ravelin-launch: port {}: vhost is without the limits of the container: {error}",
+                        self.port
+                    ));
+                }
                 let bell = connection.bell.try_clone()?;
                 self.connection = Some(connection);
                 Ok(Some(Shared { bell, rings: None }))
@@ -178,31 +187,27 @@ impl MachineLink {
                 let is_last = number == self.connections;
                 let Some(connection) = self.connection.as_mut().filter(|_| is_last) else { return Ok(None) };
                 if rings.is_some() == connection.shares {
-                    if self.is_to_be_told() {
+                    if self.is_to_be_told(Instant::now()) {
                         say(&format!("ravelin-launch: port {}: vhost says twice what is shared", self.port));
                     }
-                    return Ok(Some(self.end()?));
+                    return Ok(self.end());
                 }
+                let bell = connection.bell.try_clone()?;
                 connection.shares = rings.is_some();
                 if rings.is_none() {
                     connection.waits = Waits::ForHandingOver;
                 }
-                let bell = connection.bell.try_clone()?;
                 Ok(Some(Shared { bell, rings: rings.map(|rings| (rings, files)) }))
             }
         }
     }
 
     /// Ends the connection: what is shared cannot be the core's, or the process has ended. Says what the core
-    /// is to have.
-    ///
-    /// # Errors
-    /// Linux gives no further descriptor.
-    pub(crate) fn end(&mut self) -> io::Result<Shared> {
-        self.connection = None;
-        // A bell that nobody rings.
-        let (bell, _) = UnixStream::pair()?;
-        Ok(Shared { bell: bell.into(), rings: None })
+    /// is to have, if there was one.
+    pub(crate) fn end(&mut self) -> Option<Shared> {
+        // Nobody rings its bell any more: the other end goes with the process.
+        let Connection { bell, .. } = self.connection.take()?;
+        Some(Shared { bell, rings: None })
     }
 
     /// The core was told of its port under this number.
@@ -219,22 +224,27 @@ impl MachineLink {
         self.let_go_if(|waits| waits == Waits::For(serial));
     }
 
+    /// Another core has taken over, which began with what the one before it was told last.
+    pub(crate) fn taken_over(&mut self) {
+        self.let_go_if(|waits| matches!(waits, Waits::For(_)));
+    }
+
     /// There is no core that uses anything of what was shared.
     pub(crate) fn unused(&mut self) {
         self.let_go_if(|waits| waits != Waits::No);
     }
 
-    /// Whether the last connection began a moment ago.
-    fn is_soon(&self) -> bool {
-        self.began.is_some_and(|began| began.elapsed() < BETWEEN_CONNECTIONS)
+    /// Whether the last connection began a moment before.
+    fn is_soon(&self, now: Instant) -> bool {
+        self.began.is_some_and(|began| now.duration_since(began) < BETWEEN_CONNECTIONS)
     }
 
     /// Whether something is to be told of a machine: one that comes and goes again and again fills no disk
     /// with that.
-    pub(crate) fn is_to_be_told(&mut self) -> bool {
-        let is_due = self.told.is_none_or(|told| told.elapsed() >= TOLD);
+    pub(crate) fn is_to_be_told(&mut self, now: Instant) -> bool {
+        let is_due = self.told.is_none_or(|told| now.duration_since(told) >= TOLD);
         if is_due {
-            self.told = Some(Instant::now());
+            self.told = Some(now);
         }
         is_due
     }
@@ -256,6 +266,7 @@ impl Connection {
         (port, number): (u16, u64),
         monitor: &UnixStream,
         settings: &Settings,
+        passed_on: Arc<Mutex<PassedOn>>,
         events: &SyncSender<Event>,
     ) -> Result<Connection, LaunchError> {
         let program = settings.vhost.as_deref().ok_or(io::ErrorKind::NotFound).map_err(io::Error::from)?;
@@ -265,7 +276,7 @@ impl Connection {
         let arguments: Vec<&OsStr> = do_without(settings).collect();
         let descriptors = &[(theirs.as_fd(), 0), (monitor.as_fd(), 1)];
         let start = Start { role: Role::Vhost, program, arguments: &arguments, descriptors };
-        let process = start.start(settings, events)?;
+        let process = start.start_after(settings, passed_on, events)?;
         let (hears, events) = (channel.again()?, events.clone());
         thread::Builder::new()
             .name("machine".to_owned())
@@ -282,18 +293,41 @@ fn hear((port, number): (u16, u64), mut process: Channel, events: &SyncSender<Ev
                 (Some(rings), files)
             }
             Ok(Some((VhostReport::SharesNothing, files))) if files.is_empty() => (None, files),
-            Ok(Some(_)) => return process.end(),
             Ok(None) => return,
-            Err(error) => {
-                say(&format!("ravelin-launch: port {port}: vhost: {error}"));
-                // It ends when it finds the channel ended.
-                return process.end();
-            }
+            // It ends when it finds the channel ended.
+            Ok(Some(_)) | Err(_) => return process.end(),
         };
         let event = MachineEvent::Shares(number, shares, files);
         if events.send(Event::Machine(port, event)).is_err() {
             return;
         }
         thread::sleep(BETWEEN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_and_goes_again_and_again_waits_and_is_told_of_now_and_then() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut link = MachineLink {
+            port: 1,
+            connections: 0,
+            connection: None,
+            began: None,
+            told: None,
+            passed_on: PassedOn::none(),
+            _listening: listen(&folder.path().join("a.vhost")).expect("a socket"),
+        };
+        let now = Instant::now();
+        let moment = Duration::from_millis(1);
+        assert!(!link.is_soon(now), "the first one may come at once");
+        link.began = Some(now);
+        assert!(link.is_soon(now + BETWEEN_CONNECTIONS - moment));
+        assert!(!link.is_soon(now + BETWEEN_CONNECTIONS));
+        assert!(link.is_to_be_told(now) && !link.is_to_be_told(now + TOLD - moment));
+        assert!(link.is_to_be_told(now + TOLD));
     }
 }

@@ -8,7 +8,7 @@ const SOON: Duration = Duration::from_secs(1);
 const WHILE: Duration = Duration::from_millis(100);
 const LONGEST_WHILE: Duration = Duration::from_secs(5);
 
-/// When a process is started again: at once, and later if it ends soon after its start again and again.
+/// The next start of a process.
 pub(crate) struct Restart {
     started: Instant,
     wait: Duration,

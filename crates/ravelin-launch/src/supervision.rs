@@ -305,6 +305,7 @@ impl Supervisor<'_> {
     fn took_over(&mut self) {
         let Some(successor) = self.successor.take() else { return };
         self.core = Some(successor.core);
+        self.machines.iter_mut().for_each(MachineLink::taken_over);
         (self.locked, self.active) = (true, true);
         self.core_restart = Restart::new();
         let now = Some(Instant::now());
@@ -448,12 +449,19 @@ impl Supervisor<'_> {
     fn machine(&mut self, number: u16, event: MachineEvent) {
         let Supervisor { settings, ports, machines, events, .. } = self;
         let port = ports.get(usize::from(number).wrapping_sub(1));
-        let link = machines.iter_mut().find(|link| link.is_of(number));
+        let link = machines.iter_mut().find(|link| link.port() == number);
         let (Some(port), Some(link)) = (port, link) else { return };
         match link.hears(event, port, settings, events) {
             Ok(Some(shared)) => self.share(number, shared),
             Ok(None) => {}
-            Err(error) => say(&format!("ravelin-launch: port {number}: vhost: {error}")),
+            Err(error) => {
+                if link.is_to_be_told(Instant::now()) {
+                    say(&format!("ravelin-launch: port {number}: vhost: {error}"));
+                }
+                if let Some(shared) = link.end() {
+                    self.share(number, shared);
+                }
+            }
         }
     }
 
@@ -462,10 +470,10 @@ impl Supervisor<'_> {
         let Some(link) = self.machines.iter_mut().find(|link| link.has(id)) else { return };
         let (number, shared) = (link.port(), link.end());
         // By itself it ends where the monitor does.
-        if !matches!(ended, Ok(ProcessEnd::Exited(0))) && link.is_to_be_told() {
+        if !matches!(ended, Ok(ProcessEnd::Exited(0))) && link.is_to_be_told(Instant::now()) {
             say(&format!("ravelin-launch: port {number}: {}", ending(Role::Vhost, ended)));
         }
-        if let Ok(shared) = shared {
+        if let Some(shared) = shared {
             self.share(number, shared);
         }
     }
@@ -478,14 +486,14 @@ impl Supervisor<'_> {
         let is_linked = rings.is_some();
         let shared = opened.share(bell, rings);
         port.handed_over = false;
-        let Some(link) = self.machines.iter_mut().find(|link| link.is_of(number)) else { return };
+        let Some(link) = self.machines.iter_mut().find(|link| link.port() == number) else { return };
         match shared {
-            Ok(()) if is_linked && link.is_to_be_told() => {
+            Ok(()) if is_linked && link.is_to_be_told(Instant::now()) => {
                 say(&format!("ravelin-launch: port {number}: {name} is linked to a virtual machine"));
             }
             Ok(()) => {}
             Err(error) => {
-                if link.is_to_be_told() {
+                if link.is_to_be_told(Instant::now()) {
                     say(&format!("ravelin-launch: port {number}: the virtual machine at {name}: {error}"));
                 }
                 // Its monitor finds the connection ended.
@@ -518,7 +526,7 @@ impl Supervisor<'_> {
             {
                 *renewals += 1;
                 port.handed_over = true;
-                if let Some(link) = machines.iter_mut().find(|link| link.is_of(number)) {
+                if let Some(link) = machines.iter_mut().find(|link| link.port() == number) {
                     link.handed_over(*renewals);
                     continue;
                 }

@@ -11,10 +11,10 @@
 
 use crate::message::{self, VhostMessageError};
 use crate::negotiation::{Negotiation, RequestError, Sharing};
-use messages::limits::{LET_GO_WITHIN, LONGEST_SUPPLY};
+use messages::limits::LONGEST_SUPPLY;
 use messages::vhost::{VhostReport, VhostSupply};
 use messages::{Channel, ChannelError};
-use ports::live::vhost::{BROKEN, RING, Rings};
+use ports::live::vhost::{BROKEN, NOTIFY, Rings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -22,6 +22,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Why the process ends.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,8 @@ pub struct Side {
     pub monitor: UnixStream,
     /// This end of the bell.
     pub bell: OwnedFd,
+    /// How long the gateway has to let go of what was shared.
+    pub let_go_within: Duration,
     /// Tells somebody what is wrong.
     pub say: fn(&str),
 }
@@ -59,6 +62,7 @@ const BETWEEN_KICKS: i64 = 20_000;
 /// Tells `launch` what is shared.
 struct Launch {
     channel: Channel,
+    let_go_within: Duration,
     say: fn(&str),
     /// Whether something was said: no more is said of a monitor, which may have no end of it.
     said: bool,
@@ -71,12 +75,12 @@ impl Sharing for Launch {
 
     fn take_back(&mut self) -> io::Result<()> {
         self.channel.send(&VhostReport::SharesNothing, &[])?;
-        let within = Timespec { tv_sec: LET_GO_WITHIN.as_secs() as i64, tv_nsec: 0 };
+        let within = Timespec::try_from(self.let_go_within).map_err(io::Error::other)?;
         let mut polled = [PollFd::new(&self.channel, PollFlags::IN)];
         if poll(&mut polled, Some(&within))? == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "it does not let go of the machine's memory",
+                "the gateway does not let go of the machine's memory",
             ));
         }
         match self.channel.receive::<VhostSupply>(LONGEST_SUPPLY) {
@@ -98,8 +102,8 @@ impl Sharing for Launch {
 /// # Errors
 /// The monitor asks for what cannot be.
 pub fn exchange(side: Side) -> Result<(), ExchangeError> {
-    let Side { launch, mut monitor, bell, say } = side;
-    let mut launch = Launch { channel: launch, say, said: false };
+    let Side { launch, mut monitor, bell, let_go_within, say } = side;
+    let mut launch = Launch { channel: launch, let_go_within, say, said: false };
     let (mut negotiation, mut pauses) = (Negotiation::default(), false);
     loop {
         let (asked, rung, gone, kicked) = {
@@ -126,7 +130,7 @@ pub fn exchange(side: Side) -> Result<(), ExchangeError> {
         }
         if kicked {
             // Where there is no room, it has more to hear than this.
-            let _ = send(&bell, &[RING], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let _ = send(&bell, &[NOTIFY], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
         if rung {
             let mut said = [0; 64];

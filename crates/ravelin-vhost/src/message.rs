@@ -5,16 +5,17 @@
 //!              | version: 2 bits | is an answer: 1 | wants an answer: 1 | 0 … |
 //! ```
 
+use ports::live::vhost::limits::MOST_REGIONS;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// The longest body, in bytes: eight regions of memory.
-pub const LONGEST_BODY: usize = 8 + 8 * 32;
-/// How many descriptors come with a message at most.
-pub const MOST_FILES: usize = 8;
+/// The longest body, in bytes: that of as many regions of memory as there may be.
+pub const LONGEST_BODY: usize = 8 + MOST_REGIONS * 32;
+/// How many descriptors come with a message at most: one for each region.
+pub const MOST_FILES: usize = MOST_REGIONS;
 
 const HEADER: usize = 12;
 const VERSION: u32 = 1;

@@ -32,6 +32,25 @@ pub const PROTOCOL_FEATURES: u64 = REPLY_ACK;
 const RING_BITS: u64 = 0xff;
 const NO_FILE: u64 = 1 << 8;
 
+/// The requests, by their names in the protocol.
+mod request {
+    pub(super) const GET_FEATURES: u32 = 1;
+    pub(super) const SET_FEATURES: u32 = 2;
+    pub(super) const SET_OWNER: u32 = 3;
+    pub(super) const RESET_OWNER: u32 = 4;
+    pub(super) const SET_MEM_TABLE: u32 = 5;
+    pub(super) const SET_VRING_NUM: u32 = 8;
+    pub(super) const SET_VRING_ADDR: u32 = 9;
+    pub(super) const SET_VRING_BASE: u32 = 10;
+    pub(super) const GET_VRING_BASE: u32 = 11;
+    pub(super) const SET_VRING_KICK: u32 = 12;
+    pub(super) const SET_VRING_CALL: u32 = 13;
+    pub(super) const SET_VRING_ERR: u32 = 14;
+    pub(super) const GET_PROTOCOL_FEATURES: u32 = 15;
+    pub(super) const SET_PROTOCOL_FEATURES: u32 = 16;
+    pub(super) const SET_VRING_ENABLE: u32 = 18;
+}
+
 /// Why a request is refused, with which the connection ends.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
@@ -155,45 +174,44 @@ impl Negotiation {
     /// # Errors
     /// It is refused.
     pub fn take(&mut self, message: Message, to: &mut impl Sharing) -> Result<Option<Vec<u8>>, RequestError> {
-        let Message { request, wants_answer, body, mut files } = message;
-        let mut numbers = Numbers { request, rest: &body };
-        let wrong = |what| RequestError::Wrong { request, what };
-        let takes_files = matches!(request, 5 | 12..=14);
+        let Message { request: asked, wants_answer, body, mut files } = message;
+        let mut numbers = Numbers { request: asked, rest: &body };
+        let wrong = |what| RequestError::Wrong { request: asked, what };
+        let takes_files = matches!(
+            asked,
+            request::SET_MEM_TABLE
+                | request::SET_VRING_KICK
+                | request::SET_VRING_CALL
+                | request::SET_VRING_ERR
+        );
         if !takes_files && !files.is_empty() {
             return Err(wrong("it comes with descriptors"));
         }
         let mut answer = None;
-        match request {
-            // GET_FEATURES
-            1 => answer = Some(FEATURES.to_ne_bytes().to_vec()),
-            // SET_FEATURES
-            2 => {
+        match asked {
+            request::GET_FEATURES => answer = Some(FEATURES.to_ne_bytes().to_vec()),
+            request::SET_FEATURES => {
                 self.features = numbers.long()?;
                 if self.features & !FEATURES != 0 {
                     return Err(wrong("features that were not offered"));
                 }
             }
-            // SET_OWNER
-            3 => {}
-            // RESET_OWNER
-            4 => {
+            request::SET_OWNER => {}
+            request::RESET_OWNER => {
                 self.stop(to)?;
                 for ring in &mut self.rings {
                     (ring.kick, ring.enabled) = (None, false);
                 }
             }
-            // SET_MEM_TABLE
-            5 => {
+            request::SET_MEM_TABLE => {
                 self.stop(to)?;
                 self.regions = regions(&mut numbers, std::mem::take(&mut files))?;
             }
-            // SET_VRING_NUM
-            8 => {
+            request::SET_VRING_NUM => {
                 let (ring, size) = (self.idle_ring(&mut numbers)?, numbers.word()?);
                 ring.size = u16::try_from(size).map_err(|_| wrong("a ring of so many descriptors"))?;
             }
-            // SET_VRING_ADDR
-            9 => {
+            request::SET_VRING_ADDR => {
                 let ring = self.idle_ring(&mut numbers)?;
                 if numbers.word()? != 0 {
                     return Err(wrong("a log of what is written"));
@@ -203,64 +221,60 @@ impl Negotiation {
                 // An address of the log.
                 numbers.long()?;
             }
-            // SET_VRING_BASE: the ring in the memory says the same
-            10 => {
+            // The ring in the memory says the same.
+            request::SET_VRING_BASE => {
                 self.idle_ring(&mut numbers)?;
                 numbers.word()?;
             }
-            // GET_VRING_BASE: the ring stops
-            11 => {
+            // The ring stops.
+            request::GET_VRING_BASE => {
                 let number = numbers.word()?;
                 self.stop(to)?;
                 numbers.word()?;
-                let ring = self.ring(number, request)?;
+                let ring = self.ring(number, asked)?;
                 ring.kick = None;
                 let at = ring.used.checked_add(2);
                 let base = at.and_then(|at| self.half_at(at)).map_or(0, u32::from);
                 answer = Some([number.to_ne_bytes(), base.to_ne_bytes()].concat());
             }
-            // SET_VRING_KICK, SET_VRING_CALL, SET_VRING_ERR
-            12..=14 => {
+            request::SET_VRING_KICK | request::SET_VRING_CALL | request::SET_VRING_ERR => {
                 let number = numbers.long()?;
                 if number & !(RING_BITS | NO_FILE) != 0 || files.len() != usize::from(number & NO_FILE == 0) {
                     return Err(wrong("not one file, or none although it is said"));
                 }
                 let file = files.pop().map(File::from);
-                let ring = self.ring((number & RING_BITS) as u32, request)?;
-                match request {
-                    12 if file.is_none() => {
+                let ring = self.ring((number & RING_BITS) as u32, asked)?;
+                match asked {
+                    request::SET_VRING_KICK if file.is_none() => {
                         return Err(wrong("a ring that is to be looked at again and again"));
                     }
-                    12 => ring.kick = file,
-                    13 => ring.call = file,
+                    request::SET_VRING_KICK => ring.kick = file,
+                    request::SET_VRING_CALL => ring.call = file,
                     _ => {}
                 }
             }
-            // GET_PROTOCOL_FEATURES
-            15 => answer = Some(PROTOCOL_FEATURES.to_ne_bytes().to_vec()),
-            // SET_PROTOCOL_FEATURES
-            16 => {
+            request::GET_PROTOCOL_FEATURES => answer = Some(PROTOCOL_FEATURES.to_ne_bytes().to_vec()),
+            request::SET_PROTOCOL_FEATURES => {
                 self.protocol_features = numbers.long()?;
                 if self.protocol_features & !PROTOCOL_FEATURES != 0 {
                     return Err(wrong("features that were not offered"));
                 }
             }
-            // SET_VRING_ENABLE
-            18 => {
+            request::SET_VRING_ENABLE => {
                 let number = numbers.word()?;
                 let enabled = numbers.word()?;
                 if enabled == 0 {
                     self.stop(to)?;
                 }
-                self.ring(number, request)?.enabled = enabled != 0;
+                self.ring(number, asked)?.enabled = enabled != 0;
             }
             other => return Err(RequestError::Unknown(other)),
         }
         numbers.end()?;
-        self.start(request, to)?;
+        self.start(asked, to)?;
         let acknowledges = wants_answer && self.protocol_features & REPLY_ACK != 0;
         let done = || acknowledges.then(|| 0u64.to_ne_bytes().to_vec());
-        Ok(answer.or_else(done).map(|body| crate::message::answer(request, &body)))
+        Ok(answer.or_else(done).map(|body| crate::message::answer(asked, &body)))
     }
 
     fn ring(&mut self, number: u32, request: u32) -> Result<&mut Ring, RequestError> {

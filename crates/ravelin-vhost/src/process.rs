@@ -4,6 +4,7 @@
 use confinement::{Layer, Missing, Role};
 use lexopt::{Arg, Parser, ValueExt};
 use messages::Channel;
+use messages::limits::LET_GO_WITHIN;
 use ravelin_vhost::{ExchangeError, Side, exchange, supplied};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -40,7 +41,7 @@ pub(crate) fn run(mut arguments: Parser) -> Result<(), ProcessError> {
     let bell = supplied(&mut launch)?;
     let monitor = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
     entered.lock()?;
-    Ok(exchange(Side { launch, monitor, bell, say })?)
+    Ok(exchange(Side { launch, monitor, bell, let_go_within: LET_GO_WITHIN, say })?)
 }
 
 /// Says a line. Where nobody can read it, the machine matters more.

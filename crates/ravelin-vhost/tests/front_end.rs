@@ -5,8 +5,8 @@
 use messages::Channel;
 use messages::limits::LONGEST_VHOST_REPORT;
 use messages::vhost::{VhostReport, VhostSupply};
-use ports::live::vhost::{BROKEN, GuestRegion, RING, RingPlace, Rings};
-use ravelin_vhost::{ExchangeError, FEATURES, PROTOCOL_FEATURES, Side, exchange};
+use ports::live::vhost::{BROKEN, GuestRegion, NOTIFY, RingPlace, Rings};
+use ravelin_vhost::{ExchangeError, FEATURES, LONGEST_BODY, MOST_FILES, PROTOCOL_FEATURES, Side, exchange};
 use rig::virtio_driver::{Driver, MEMORY, RECEIVE, RingAt, SIZE, START, TRANSMIT};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,7 +17,8 @@ use std::time::Duration;
 use vhost::vhost_user::message::{VhostUserHeaderFlag, VhostUserProtocolFeatures};
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
 use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
-use vmm_sys_util::eventfd::EventFd;
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
+use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 /// The first address of the memory at the monitor.
 const AT_MONITOR: u64 = 0x7f00_0000_0000;
@@ -34,12 +35,18 @@ struct Others {
 
 impl Others {
     fn new() -> Others {
+        Others::letting_go_within(LIMIT)
+    }
+
+    /// Where the gateway has so long to let go of what was shared.
+    fn letting_go_within(let_go_within: Duration) -> Others {
         let (launch, theirs) = Channel::pair().expect("a channel");
         let (bell, rung) = UnixStream::pair().expect("a bell");
         let (monitor, connection) = UnixStream::pair().expect("a connection");
         bell.set_read_timeout(Some(LIMIT)).expect("a limit");
         monitor.set_read_timeout(Some(LIMIT)).expect("a limit");
-        let side = Side { launch: theirs, monitor: connection, bell: rung.into(), say: |_| {} };
+        let side =
+            Side { launch: theirs, monitor: connection, bell: rung.into(), let_go_within, say: |_| {} };
         Others { launch, bell, monitor, process: thread::spawn(move || exchange(side)) }
     }
 
@@ -102,7 +109,7 @@ fn start_ring(front_end: &mut Frontend, ring: usize) -> (EventFd, EventFd) {
         avail_ring_addr: AT_MONITOR + at.available,
         log_addr: None,
     };
-    let events = || EventFd::new(libc_nonblock()).expect("events");
+    let events = || EventFd::new(EFD_NONBLOCK).expect("events");
     let (kick, call) = (events(), events());
     front_end.set_vring_num(ring, SIZE).expect("its size");
     front_end.set_vring_base(ring, 0).expect("its beginning");
@@ -111,10 +118,6 @@ fn start_ring(front_end: &mut Frontend, ring: usize) -> (EventFd, EventFd) {
     front_end.set_vring_kick(ring, &kick).expect("its notifications");
     front_end.set_vring_enable(ring, true).expect("it begins");
     (kick, call)
-}
-
-fn libc_nonblock() -> i32 {
-    vmm_sys_util::eventfd::EFD_NONBLOCK
 }
 
 #[test]
@@ -136,9 +139,9 @@ fn a_front_end_of_others_agrees_on_everything_and_both_sides_are_told() {
     for kick in [&kick, &second_kick] {
         kick.write(1).expect("notified");
         assert_eq!(others.bell.read(&mut said).expect("rung"), 1);
-        assert_eq!(said[0], RING);
+        assert_eq!(said[0], NOTIFY);
     }
-    others.bell.write_all(&[RING]).expect("room");
+    others.bell.write_all(&[NOTIFY]).expect("room");
     // Interrupts come of a thread of their own.
     let interrupted = |call: &EventFd| (0..2000).any(|_| call.read().map_or_else(|_| wait(), |_| true));
     assert!(interrupted(&call) && interrupted(&second_call));
@@ -208,7 +211,9 @@ fn what_is_not_understood_exactly_ends_the_connection() {
         (message(1, 0, &[]), "another version"),
         (message(1, 1 | 4, &[]), "another version"),
         (message(1, 1 | 16, &[]), "another version"),
-        (message(1, 1, &[0; 300]), "300 bytes"),
+        (message(1, 1, &[0; LONGEST_BODY + 1]), "265 bytes"),
+        // The longest is taken, and refused for what it asks.
+        (message(1, 1, &[0; LONGEST_BODY]), "too long"),
         (message(1, 1, &[0]), "too long"),
         (message(2, 1, &[0; 7]), "too short"),
         (message(2, 1, &[0; 9]), "too long"),
@@ -291,8 +296,49 @@ fn a_driver_of_another_time_has_no_link_and_the_one_after_it_does() {
     assert!(matches!(others.report().0, VhostReport::Shares(_)), "the first report");
 }
 
+/// Sends a message with so many descriptors.
+fn send_with(monitor: &UnixStream, bytes: &[u8], count: usize) {
+    let files: Vec<_> = (0..count).map(|_| EventFd::new(0).expect("events")).collect();
+    let files: Vec<_> = files.iter().map(AsRawFd::as_raw_fd).collect();
+    assert_eq!(monitor.send_with_fds(&[bytes], &files).expect("sent"), bytes.len());
+}
+
+#[test]
+fn descriptors_that_are_too_many_or_that_nothing_asks_for_end_the_connection() {
+    let others = Others::new();
+    send_with(&others.monitor, &message(5, 1, &[0; 8]), MOST_FILES + 1);
+    others.ends("more than 8 descriptors");
+    let others = Others::new();
+    send_with(&others.monitor, &message(5, 1, &[0; 8]), MOST_FILES);
+    others.ends("one to eight");
+    let others = Others::new();
+    send_with(&others.monitor, &message(1, 1, &[]), 1);
+    others.ends("comes with descriptors");
+}
+
+#[test]
+fn a_ring_that_is_used_is_not_changed() {
+    let mut others = Others::new();
+    let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
+    negotiate(&mut front_end, &driver.file());
+    assert!(matches!(others.report().0, VhostReport::Shares(_)));
+    assert!(front_end.set_vring_num(0, 16).is_err());
+    others.ends("while it is used");
+}
+
 #[test]
 fn a_gateway_that_does_not_let_go_ends_the_connection() {
+    let mut others = Others::letting_go_within(Duration::from_millis(50));
+    let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
+    negotiate(&mut front_end, &driver.file());
+    assert!(matches!(others.report().0, VhostReport::Shares(_)));
+    assert!(front_end.get_vring_base(0).is_err());
+    assert_eq!(others.report().0, VhostReport::SharesNothing);
+    others.ends("does not let go");
+}
+
+#[test]
+fn a_gateway_that_ends_meanwhile_ends_the_connection() {
     let mut others = Others::new();
     let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
     let memory = driver.file();

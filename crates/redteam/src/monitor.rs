@@ -232,7 +232,11 @@ impl Monitor {
         self.wait(Driver::is_settled)
     }
 
-    fn wait(&mut self, until: impl Fn(&Driver) -> bool) -> io::Result<()> {
+    /// Notifies the gateway again and again until something holds.
+    ///
+    /// # Errors
+    /// It does not come to hold.
+    pub(crate) fn wait(&mut self, until: impl Fn(&Driver) -> bool) -> io::Result<()> {
         let end = Instant::now() + LIMIT;
         while !until(&self.driver) {
             if Instant::now() > end {

@@ -64,6 +64,9 @@ impl RingAttack {
     }
 }
 
+/// How many descriptors the gateway takes as one chain at most.
+const CHAIN: u16 = 64;
+
 /// Makes one descriptor available.
 fn one(monitor: &Monitor, at: RingAt, (address, length): (u64, u32), flags: u16, next: u16) {
     monitor.driver.write_descriptor(at, 0, address, length, flags, next);
@@ -129,18 +132,18 @@ fn too_many(monitor: &mut Monitor, at: RingAt, random: &mut RandomNumbers) {
     monitor.driver.write(at.available + 2, &count.to_le_bytes());
 }
 
-/// As many descriptors as there are, without a byte in any of them.
+/// Chains of as many descriptors as may be, without a byte in any of them.
 fn empty_chains(mut monitor: Monitor, random: &mut RandomNumbers) -> io::Result<()> {
     monitor.begin()?;
     for number in 0..SIZE {
-        let more = u16::from(number + 1 < SIZE);
-        monitor.driver.write_descriptor(TRANSMIT, number, START, 0, more, number + 1);
-        monitor.driver.offer(TRANSMIT, number, 0);
+        let more = u16::from(number % CHAIN != CHAIN - 1);
+        monitor.driver.write_descriptor(TRANSMIT, number, START, 0, more, (number + 1) % SIZE);
+        monitor.driver.offer(TRANSMIT, number, number / CHAIN * CHAIN);
     }
     for turn in 1..200u16 {
         monitor.driver.write(TRANSMIT.available + 2, &(turn * SIZE).to_le_bytes());
-        monitor.kick();
-        thread::sleep(Duration::from_micros(random.below(2000) as u64));
+        monitor.wait(|driver| driver.used_of_sent() == turn * SIZE)?;
+        thread::sleep(Duration::from_micros(random.below(200) as u64));
     }
     Ok(())
 }

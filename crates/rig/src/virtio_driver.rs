@@ -102,9 +102,14 @@ impl Driver {
         Driver { receive, transmit, ..self.again() }
     }
 
+    /// The index of the chains that the device has used of what was sent.
+    pub fn used_of_sent(&self) -> u16 {
+        self.half(TRANSMIT.used + 2)
+    }
+
     /// Whether the device has used all that was sent.
     pub fn is_settled(&self) -> bool {
-        self.transmit.available == self.half(TRANSMIT.used + 2)
+        self.transmit.available == self.used_of_sent()
     }
 
     /// Bytes of the memory.
@@ -146,7 +151,7 @@ impl Driver {
 
     /// Whether the ring of what is sent has a place.
     pub fn has_room(&self) -> bool {
-        self.transmit.available.wrapping_sub(self.half(TRANSMIT.used + 2)) < SIZE
+        self.transmit.available.wrapping_sub(self.used_of_sent()) < SIZE
     }
 
     /// Makes a frame available in a chain of so many descriptors, whose first begins `shift` bytes behind a

@@ -13,9 +13,9 @@ use std::path::PathBuf;
   sudo ravelin contain --guest --show /srv/router -- qemu-system-x86_64 -nodefaults -display none -serial stdio \\
       -drive file=/srv/router/disk.img,snapshot=on -netdev tap,id=link,fd=3 \\
       -device virtio-net-pci,netdev=link,mac=02:00:00:00:01:01
-  sudo ravelin contain --guest --show /srv/router -- qemu-system-x86_64 -nodefaults -display none -serial stdio -m 512 \
-      -object memory-backend-memfd,id=memory,size=512M,share=on -machine memory-backend=memory \
-      -drive file=/srv/router/disk.img,snapshot=on -chardev socket,id=gateway,path=/run/ravelin/services.vhost \
+  sudo ravelin contain --guest --show /srv/router -- qemu-system-x86_64 -nodefaults -display none -serial stdio -m 512 \\
+      -object memory-backend-memfd,id=memory,size=512M,share=on -machine memory-backend=memory \\
+      -drive file=/srv/router/disk.img,snapshot=on -chardev socket,id=gateway,path=/run/ravelin/services.vhost \\
       -netdev vhost-user,id=link,chardev=gateway -device virtio-net-pci,netdev=link,mac=02:00:00:00:01:01
 
 Inside, the VNIC is the only link, files of the machine cannot be written, and what is private is hidden. The command is process 1: \

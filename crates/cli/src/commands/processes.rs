@@ -5,6 +5,7 @@ use crate::arguments::live::ServeArguments;
 use crate::commands::{doctor_trust, trusted};
 use confinement::{ProcessEnd, Role, SeparateError, SeparateStart, separate};
 use gateway::Config;
+use messages::limits::LONGEST_TEXT;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -161,7 +162,9 @@ fn compiles(file: &Path, config: &Config) -> Result<(), Against> {
     }
     // What is wrong whoever compiles is no reason for one process.
     trusted::program_of(file, config).map_err(Against::Program)?;
+    // A confined process may have been told by a hostile file what to say.
     let first = told.lines().next().unwrap_or("it ended");
+    let first: String = first.chars().filter(|letter| !letter.is_control()).take(LONGEST_TEXT).collect();
     Err(Against::Several(format!(
         "the process that compiles is `nobody` (65534), and can read only the folder of the file and below: {first}"
     )))

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// How long is waited until another program has taken over in a gateway of several processes.
 const TAKES_OVER: Duration = Duration::from_secs(10);
+/// The name of the program that drops every packet until another one takes over.
+const BOOT: &str = "boot";
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -27,7 +29,7 @@ pub(crate) fn run(arguments: &ReloadArguments, json: bool) -> Result<(), Failure
     let wish = ReloadWish { check: arguments.check, diff: true, only_if, most: arguments.most };
     let mut document = Value::Null;
     let control = &arguments.socket.control;
-    let before = generation(control);
+    let before = running(control);
     let heard = reload(control, wish, &mut |review| {
         document = review["document"].clone();
         if !json {
@@ -35,7 +37,7 @@ pub(crate) fn run(arguments: &ReloadArguments, json: bool) -> Result<(), Failure
         }
     });
     let heard = heard.and_then(|done| match done["signal"] == true {
-        true => taken_over(control, before),
+        true => taken_over(control, before.as_ref()),
         false => Ok(text(&done, "done").to_owned()),
     });
     if json {
@@ -75,18 +77,29 @@ fn reload(control: &Path, wish: ReloadWish, see: &mut dyn FnMut(&Value)) -> Resu
     Ok(done)
 }
 
-/// How many programs have taken over, if the gateway tells it.
-fn generation(control: &Path) -> Option<u64> {
-    ask(control, Asked::Active).ok()?["active"]["generation"].as_u64()
+/// Which program runs.
+struct Running {
+    number: u64,
+    hash: String,
 }
 
-/// Waits until another program has taken over than the one of this number: what comes of a file is told only
-/// where the gateway was started.
-fn taken_over(control: &Path, before: Option<u64>) -> Result<String, ControlError> {
+/// The program that runs, if the gateway tells it; the one that drops every packet is none.
+fn running(control: &Path) -> Option<Running> {
+    let active = ask(control, Asked::Active).ok()?["active"].take();
+    let program = active["program"].as_str().filter(|name| *name != BOOT)?;
+    let number = active["generation"].as_u64().filter(|_| !program.is_empty())?;
+    Some(Running { number, hash: active["hash"].as_str()?.to_owned() })
+}
+
+/// Waits until another program has taken over than the one before: what comes of a file is told only where
+/// the gateway was started. Numbers begin anew with each core, so that a smaller one says nothing.
+fn taken_over(control: &Path, before: Option<&Running>) -> Result<String, ControlError> {
     let end = Instant::now() + TAKES_OVER;
+    let is_another =
+        |now: &Running| before.is_none_or(|before| now.number > before.number || now.hash != before.hash);
     while Instant::now() < end {
         // The process that answers may be starting again, too.
-        if let Some(number) = generation(control).filter(|number| Some(*number) != before) {
+        if let Some(Running { number, .. }) = running(control).filter(is_another) {
             return Ok(format!("program {number} runs"));
         }
         thread::sleep(LOOK);

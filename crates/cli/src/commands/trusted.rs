@@ -21,7 +21,7 @@ use messages::front::ControlSupply;
 use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY, MOST_ADDRESSES};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
-use ports::live::{GuestLink, PortKind, WantedPort};
+use ports::live::{PortKind, WantedPort};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -126,8 +126,7 @@ pub(super) fn programs(ravelin: &Path, config: &Config) -> Result<(), String> {
 
 /// How many ports are linked to virtual machines by vhost-user.
 fn vhosts(config: &Config) -> usize {
-    let vnics = config.ports.iter().filter_map(|port| port.vnic.as_ref());
-    vnics.filter(|vnic| vnic.guest == Some(GuestLink::VhostUser)).count()
+    config.ports.iter().filter(|port| port.is_by_vhost()).count()
 }
 
 /// What the file asks for that a confined core cannot do.

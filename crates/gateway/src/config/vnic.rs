@@ -46,7 +46,7 @@ pub(super) struct FileVnic {
 
 /// Whether the router is a virtual machine, or how it is linked.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`guest`: `false`, `true`, `\"tap\"` or `\"vhost-user\"`")]
 enum FileGuest {
     Is(bool),
     Link(String),

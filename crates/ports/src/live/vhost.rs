@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use virtqueue::{RingViolation, SharedPart, Virtqueue};
 
-pub use bell::{BROKEN, RING};
+pub use bell::{BROKEN, NOTIFY};
 pub use shared::{GuestRegion, RingPlace, Rings, VhostPort};
 
 /// Bytes of the header before a frame.
@@ -51,8 +51,8 @@ struct Port {
     transmit: Mutex<Option<Served>>,
     /// What it receives.
     receive: Mutex<Option<Served>>,
-    /// The memory of both. It stays mapped until the next one comes: to let go of much memory takes a while,
-    /// which packets need not wait for.
+    /// The memory of both. It stays mapped until the port is handed over anew: to let go of much memory takes
+    /// a while, which packets need not wait for.
     memory: Mutex<Option<Arc<GuestMemory>>>,
     presence: Arc<Presence>,
 }
@@ -162,7 +162,7 @@ impl VhostRenewal {
         *transmit = machine.transmit;
         drop(transmit);
         // Whatever the device before it has not said of chains that came back.
-        port.bell.say(RING);
+        port.bell.say(NOTIFY);
         Ok(())
     }
 }
@@ -232,7 +232,7 @@ impl Incoming {
             }
         }
         if steps > 0 && queue.tell()? {
-            self.port.bell.say(RING);
+            self.port.bell.say(NOTIFY);
         }
         Ok(())
     }
@@ -387,7 +387,7 @@ impl Sender for Outlet {
         }
         let told = locked(&self.port.receive).as_mut().map(|served| (served.queue.tell(), served.machine));
         match told {
-            Some((Ok(true), _)) => self.port.bell.say(RING),
+            Some((Ok(true), _)) => self.port.bell.say(NOTIFY),
             Some((Err(_), machine)) => self.port.broken(machine),
             Some((Ok(false), _)) | None => {}
         }

@@ -1,9 +1,9 @@
 //! The settings of a live port, and the errors when an interface cannot become this port.
 
 use super::vhost::shared::VhostPort;
+use super::{GuestLink, TapError, VnicWishes};
 #[cfg(feature = "attach")]
 use super::{Middleware, NOBODY, TunnelError, TunnelWishes, XdpError, XdpWishes};
-use super::{TapError, VnicWishes};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::{fmt, io};
@@ -130,6 +130,11 @@ pub struct WantedPort {
 }
 
 impl WantedPort {
+    /// Whether it is the card of a virtual machine that shares its memory.
+    pub fn is_by_vhost(&self) -> bool {
+        self.vnic.as_ref().is_some_and(|vnic| vnic.guest == Some(GuestLink::VhostUser))
+    }
+
     /// An AF_PACKET port of this interface of which nothing else is said.
     pub fn plain(interface: &str) -> WantedPort {
         WantedPort {

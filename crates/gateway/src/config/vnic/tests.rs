@@ -52,6 +52,7 @@ fn what_cannot_be_is_refused() {
         ),
         (vnic("ethernet = \"02:00:00:00:01:01\", mtu = 500"), "between 576"),
         (vnic("ethernet = \"02:00:00:00:01:01\", guest = \"memory\""), "\"vhost-user\""),
+        (vnic("ethernet = \"02:00:00:00:01:01\", guest = 5"), "\"vhost-user\""),
         (
             vnic("ethernet = \"02:00:00:00:01:01\", mtu = 600, addresses = [\"2001:db8::1/64\"]"),
             "between 1280",

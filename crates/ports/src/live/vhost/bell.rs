@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// There is something to look at.
-pub const RING: u8 = 1;
+pub const NOTIFY: u8 = 1;
 /// The driver has done what no driver does, and nothing of its memory is used any more.
 pub const BROKEN: u8 = 2;
 

@@ -9,9 +9,10 @@ pub const MOST_GUEST_MEMORY: u64 = 4 << 30;
 pub const LARGEST_RING: u16 = 1024;
 /// How many descriptors a chain has at most: a frame that is not cut has some twenty.
 pub const LONGEST_CHAIN: u32 = 64;
-/// How many descriptors are looked at for a batch: chains of many that carry little have no more of the time.
+/// After so many descriptors a batch begins no further chain: chains of many that carry little have no more
+/// of the time.
 pub const STEPS_AT_ONCE: u32 = 2048;
-/// How many bytes are copied for a batch, those of frames that are lost included.
+/// After so many copied bytes it begins none, either, those of frames that are lost included.
 pub const BYTES_AT_ONCE: usize = 1 << 20;
 /// The longest frame that comes from there, in bytes: one of the largest IP packet, with what stands before
 /// it.

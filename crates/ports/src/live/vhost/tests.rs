@@ -4,7 +4,7 @@
 mod attacks;
 
 use super::*;
-use crate::live::vhost::limits::LARGEST_RING;
+use crate::live::vhost::limits::{LARGEST_RING, LONGEST_CHAIN, STEPS_AT_ONCE};
 use crate::live::{Offloads, PortKind, handed_over};
 use packet::MAXIMUM_CAPTURED;
 use rig::virtio_driver::{Driver, MEMORY, RECEIVE, RingAt, SIZE, START, TRANSMIT};
@@ -151,8 +151,8 @@ fn the_driver_is_rung_for_unless_it_wants_no_interrupts_and_rings_only_where_not
     assert_eq!(bench.received().len(), 0);
     assert!(!bench.driver.is_to_be_quiet(), "nothing came: the driver is to notify");
     bench.driver.transmit(&frame(60, 1), 1, 0);
-    bench.other_end.write_all(&[RING]).expect("room");
-    assert_eq!((bench.received().len(), bench.said()), (1, vec![RING]));
+    bench.other_end.write_all(&[NOTIFY]).expect("room");
+    assert_eq!((bench.received().len(), bench.said()), (1, vec![NOTIFY]));
     assert!(bench.driver.is_to_be_quiet(), "more may come at once");
     bench.driver.wants_interrupts(false);
     bench.driver.transmit(&frame(60, 2), 1, 0);
@@ -168,6 +168,7 @@ fn what_the_driver_adds_while_the_port_falls_asleep_is_not_missed() {
     // The driver is at every moment between two looks of the port: what it adds is either taken, or it sees
     // that it has to ring. The port waits for that as soon as nothing came, and has no other way to know.
     let mut bench = Bench::new();
+    assert_eq!(bench.received().len(), 0, "it sleeps: the first one is rung for");
     let driver = bench.driver.again();
     let mut bell = bench.other_end.try_clone().expect("another handle");
     let adds = std::thread::spawn(move || {
@@ -184,7 +185,7 @@ fn what_the_driver_adds_while_the_port_falls_asleep_is_not_missed() {
             if !driver.is_to_be_quiet() {
                 rings += 1;
                 // Where there is no room, the port has more to hear than this.
-                let _ = bell.write(&[RING]);
+                let _ = bell.write(&[NOTIFY]);
             }
             if number % 16 == 0 {
                 std::thread::yield_now();
@@ -251,6 +252,28 @@ fn a_batch_has_its_share_of_descriptors_and_of_bytes() {
     let each = (limits::LONGEST_FRAME + HEADER) as f64;
     assert_eq!(turns, (100.0 * each / limits::BYTES_AT_ONCE as f64) as u32);
     assert_eq!(bench.lanes[0].receive.losses().too_long, 100);
+}
+
+#[test]
+fn a_chain_has_as_many_descriptors_as_may_be_and_no_more() {
+    let mut bench = Bench::new();
+    bench.driver.transmit(&frame(600, 1), LONGEST_CHAIN as usize, 0);
+    assert_eq!(bench.received(), [frame(600, 1)]);
+    bench.driver.transmit(&frame(600, 2), LONGEST_CHAIN as usize + 1, 0);
+    assert_eq!((bench.received().len(), bench.said()), (0, vec![NOTIFY, BROKEN]));
+}
+
+#[test]
+fn long_chains_that_carry_nothing_have_their_share_of_a_batch() {
+    let (mut bench, last) = (Bench::new(), LONGEST_CHAIN as u16 - 1);
+    for number in 0..=last {
+        bench.driver.write_descriptor(TRANSMIT, number, START, 0, u16::from(number < last), number + 1);
+    }
+    (0..SIZE).for_each(|count| bench.driver.offer(TRANSMIT, count, 0));
+    bench.driver.write(TRANSMIT.available + 2, &SIZE.to_le_bytes());
+    assert_eq!(bench.received().len(), 0);
+    assert!(bench.lanes[0].receive.has_more());
+    assert_eq!(bench.lanes[0].receive.losses().unreadable, u64::from(STEPS_AT_ONCE / LONGEST_CHAIN));
 }
 
 #[test]
@@ -341,7 +364,7 @@ fn without_a_machine_nothing_passes_and_with_another_one_it_does() {
     assert_eq!(bench.received(), [frame(60, 3)]);
     assert_eq!(
         (bench.presence.gone_since(), bench.said()),
-        (None, vec![RING, RING]),
+        (None, vec![NOTIFY, NOTIFY]),
         "once for what the device before it has not told"
     );
 }
