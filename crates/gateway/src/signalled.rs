@@ -60,12 +60,17 @@ mod tests {
     use crate::review::ReloadWish;
     use std::os::unix::net::UnixListener;
 
-    #[test]
-    fn no_signal_is_sent_for_other_questions() {
+    /// A connection to a socket of this process.
+    fn connected() -> (UnixStream, UnixListener) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
-        let _listener = UnixListener::bind(&path).expect("a socket");
-        let stream = UnixStream::connect(&path).expect("it listens");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        (UnixStream::connect(&path).expect("it listens"), listener)
+    }
+
+    #[test]
+    fn no_signal_is_sent_for_other_questions() {
+        let (stream, _listener) = connected();
         // A gateway that asks for one, although only a look was asked for, gets none.
         let looks = ReloadWish { check: true, ..ReloadWish::default() };
         for asked in [Asked::Picture, Asked::Reload(looks)] {
@@ -76,10 +81,7 @@ mod tests {
 
     #[test]
     fn no_signal_is_sent_to_another_program() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("socket");
-        let _listener = UnixListener::bind(&path).expect("a socket");
-        let stream = UnixStream::connect(&path).expect("it listens");
+        let (stream, _listener) = connected();
         // This test would end by it.
         let error = send(&stream, &Asked::Stop).expect_err("this is no `ravelin-launch`").to_string();
         let this = std::process::id();

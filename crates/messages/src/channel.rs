@@ -41,8 +41,8 @@ pub enum ChannelError {
     #[error(transparent)]
     Message(#[from] MessageError),
     /// other descriptors than it needs
-    #[error("a message with more than {MOST_DESCRIPTORS} descriptors")]
-    Descriptors,
+    #[error("a message with more than {0} descriptors")]
+    Descriptors(usize),
 }
 
 /// One end of a channel.
@@ -136,7 +136,7 @@ impl Channel {
     ) -> Result<Option<(M, Vec<OwnedFd>)>, ChannelError> {
         let mut descriptors = Vec::new();
         let mut length = [0; 4];
-        let first = self.receive_part(&mut length, &mut descriptors)?;
+        let first = receive_first(&self.0, &mut length, &mut descriptors, MOST_DESCRIPTORS)?;
         if first == 0 {
             return Ok(None);
         }
@@ -179,28 +179,37 @@ impl Channel {
         };
         if first == 0 { Ok(None) } else { self.rest(length, first, most).map(Some) }
     }
+}
 
-    /// Receives the first bytes of a message, with its descriptors.
-    fn receive_part(&self, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> Result<usize, ChannelError> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
-        let mut rights = RecvAncillaryBuffer::new(&mut space);
-        let received = loop {
-            let mut parts = [IoSliceMut::new(&mut *bytes)];
-            match recvmsg(&self.0, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
-                Err(rustix::io::Errno::INTR) => {}
-                received => break received.map_err(io::Error::from)?,
-            }
-        };
-        for message in rights.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
-            }
+/// Waits for the first bytes of a message, and receives its descriptors with them, at most `most`, which is no
+/// more than [`MOST_DESCRIPTORS`]. Says how many bytes came; 0 if the other end is gone.
+///
+/// # Errors
+/// The system refuses, or there are more descriptors.
+pub fn receive_first(
+    stream: &UnixStream,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+    most: usize,
+) -> Result<usize, ChannelError> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut parts = [IoSliceMut::new(&mut *bytes)];
+        match recvmsg(stream, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => {}
+            received => break received.map_err(io::Error::from)?,
         }
-        if received.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > MOST_DESCRIPTORS {
-            return Err(ChannelError::Descriptors);
+    };
+    for message in rights.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
         }
-        Ok(received.bytes)
     }
+    if received.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > most {
+        return Err(ChannelError::Descriptors(most));
+    }
+    Ok(received.bytes)
 }
 
 impl AsFd for Channel {
@@ -317,7 +326,7 @@ mod tests {
         rights.push(SendAncillaryMessage::ScmRights(&borrowed));
         sendmsg(&one.0, &[IoSlice::new(&[1, 0, 0, 0, 2])], &mut rights, SendFlags::empty()).expect("sent");
         let refused = other.receive::<LaunchMessage>(100).expect_err("too many");
-        assert!(matches!(refused, ChannelError::Descriptors), "{refused}");
+        assert!(matches!(refused, ChannelError::Descriptors(_)), "{refused}");
     }
 
     #[test]

@@ -33,5 +33,5 @@ pub mod takeover;
 pub mod vhost;
 
 #[cfg(target_os = "linux")]
-pub use channel::{Channel, ChannelError};
+pub use channel::{Channel, ChannelError, receive_first};
 pub use frame::MessageError;

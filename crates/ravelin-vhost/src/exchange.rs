@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! monitor ─ requests ──────────────► negotiation ─► launch ─► core
-//! driver ─ file of events ─────────► bell ──────────────────► core
-//! driver ◄─ file of events ──────────────────────── bell ◄─── core
+//! driver ─ eventfd ────────────────► bell ──────────────────► core
+//! driver ◄─ eventfd ─────────────────────────────── bell ◄─── core
 //! ```
 //!
-//! The files of events are the monitor's, who may let whoever writes to them wait: this process waits then,
+//! The eventfds are the monitor's, who may let whoever writes to them wait: this process waits then,
 //! and nobody else.
 
 use crate::message::{self, VhostMessageError};
@@ -55,7 +55,7 @@ pub struct Side {
     pub say: fn(&str),
 }
 
-/// How long the files of notifications are not looked at once there was one, in nanoseconds: who notifies
+/// How long the eventfds of notifications are not looked at once there was one, in nanoseconds: who notifies
 /// without end takes no more time with it.
 const BETWEEN_KICKS: i64 = 20_000;
 
@@ -143,7 +143,7 @@ pub fn exchange(side: Side) -> Result<(), ExchangeError> {
                 launch.tell(
                     "the machine's driver has done what no driver does: its link is off until it starts anew",
                 );
-                negotiation.is_broken(&mut launch)?;
+                negotiation.break_off(&mut launch)?;
             }
             for mut call in negotiation.calls() {
                 call.write_all(&1u64.to_ne_bytes())?;
@@ -161,11 +161,11 @@ pub fn exchange(side: Side) -> Result<(), ExchangeError> {
 /// Takes a notification off its file, and says whether there was one. How many there were says nothing.
 ///
 /// # Errors
-/// It is no file of events.
+/// It is no eventfd.
 fn is_kicked(mut kick: &File) -> io::Result<bool> {
     match kick.read(&mut [0; 8]) {
         Ok(8) => Ok(true),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "notifications come by no file of events")),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "notifications come by no eventfd")),
         // The monitor reads there itself, too.
         Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
             Ok(false)

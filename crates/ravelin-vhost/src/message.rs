@@ -5,10 +5,9 @@
 //!              | version: 2 bits | is an answer: 1 | wants an answer: 1 | 0 … |
 //! ```
 
+use messages::{ChannelError, receive_first};
 use ports::live::vhost::limits::MOST_REGIONS;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
-use std::io::{self, IoSliceMut, Read};
-use std::mem::MaybeUninit;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -35,9 +34,9 @@ pub enum VhostMessageError {
     /// the length
     #[error("a message of {0} bytes, of which at most {LONGEST_BODY} are taken")]
     TooLong(u32),
-    /// descriptors
-    #[error("a message with more than {MOST_FILES} descriptors")]
-    Files,
+    /// its first bytes, and its descriptors
+    #[error(transparent)]
+    First(#[from] ChannelError),
 }
 
 /// A message of the monitor.
@@ -59,7 +58,7 @@ pub struct Message {
 /// What came is none. Nothing can be received after that.
 pub fn receive(stream: &mut UnixStream) -> Result<Option<Message>, VhostMessageError> {
     let (mut header, mut files) = ([0; HEADER], Vec::new());
-    let first = receive_header(stream, &mut header, &mut files)?;
+    let first = receive_first(stream, &mut header, &mut files, MOST_FILES)?;
     if first == 0 {
         return Ok(None);
     }
@@ -75,32 +74,6 @@ pub fn receive(stream: &mut UnixStream) -> Result<Option<Message>, VhostMessageE
     let mut body = vec![0; length as usize];
     stream.read_exact(&mut body)?;
     Ok(Some(Message { request, wants_answer: flags & WANTS_ANSWER != 0, body, files }))
-}
-
-/// Receives the first bytes of a message, with its descriptors.
-fn receive_header(
-    stream: &UnixStream,
-    header: &mut [u8; HEADER],
-    files: &mut Vec<OwnedFd>,
-) -> Result<usize, VhostMessageError> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
-    let mut rights = RecvAncillaryBuffer::new(&mut space);
-    let received = loop {
-        let mut parts = [IoSliceMut::new(&mut *header)];
-        match recvmsg(stream, &mut parts, &mut rights, RecvFlags::CMSG_CLOEXEC) {
-            Err(rustix::io::Errno::INTR) => {}
-            received => break received.map_err(io::Error::from)?,
-        }
-    };
-    for message in rights.drain() {
-        if let RecvAncillaryMessage::ScmRights(rights) = message {
-            files.extend(rights);
-        }
-    }
-    match received.flags.contains(ReturnFlags::CTRUNC) || files.len() > MOST_FILES {
-        true => Err(VhostMessageError::Files),
-        false => Ok(received.bytes),
-    }
 }
 
 /// The bytes of an answer to a request.

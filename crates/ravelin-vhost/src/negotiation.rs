@@ -1,7 +1,7 @@
 //! What was agreed on so far, request by request.
 //!
 //! ```text
-//! features ─► memory ─► for both rings: size, addresses, files of events, enabled ─► shares
+//! features ─► memory ─► for both rings: size, addresses, eventfds, enabled ─► shares
 //!                                                    ▲                               │
 //!                                                    └── a ring stops, or the memory changes
 //! ```
@@ -28,7 +28,7 @@ pub const FEATURES: u64 = VERSION_1 | HAS_PROTOCOL_FEATURES;
 /// Those of the protocol.
 pub const PROTOCOL_FEATURES: u64 = REPLY_ACK;
 
-/// In a message that hands a file of events over: the number of the ring, and that there is no file.
+/// In a message that hands a eventfd over: the number of the ring, and that there is no file.
 const RING_BITS: u64 = 0xff;
 const NO_FILE: u64 = 1 << 8;
 
@@ -164,7 +164,7 @@ impl Negotiation {
     ///
     /// # Errors
     /// The gateway is gone, or does not let go.
-    pub fn is_broken(&mut self, to: &mut impl Sharing) -> io::Result<()> {
+    pub fn break_off(&mut self, to: &mut impl Sharing) -> io::Result<()> {
         self.rings.iter_mut().for_each(|ring| ring.kick = None);
         self.stop(to)
     }

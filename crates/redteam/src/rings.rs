@@ -3,6 +3,7 @@
 
 use crate::frames::{RandomNumbers, Scene};
 use crate::monitor::{AT_MONITOR, FEATURES, Monitor, RingSetup, events, setups, words};
+use ports::live::vhost::limits::LONGEST_CHAIN;
 use rig::virtio_driver::{MEMORY, RECEIVE, RingAt, SIZE, START, TRANSMIT};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::io;
@@ -65,7 +66,7 @@ impl RingAttack {
 }
 
 /// How many descriptors the gateway takes as one chain at most.
-const CHAIN: u16 = 64;
+const CHAIN: u16 = LONGEST_CHAIN as u16;
 
 /// Makes one descriptor available.
 fn one(monitor: &Monitor, at: RingAt, (address, length): (u64, u32), flags: u16, next: u16) {

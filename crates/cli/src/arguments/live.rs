@@ -67,9 +67,9 @@ pub(crate) struct ServeArguments {
 The tests beside the rules of policies are run before, and the program does not take over if one fails. What policies treat \
 otherwise than before is told on standard error.
 
-A gateway of several processes does not compare policies, so that `--check` and `--only-if` need one process, and `--most` says nothing there. It \
-reads its file again at SIGHUP, which `ravelin reload` sends, and it says on its own standard error why a file is refused. \
-`ravelin reload` fails if no other program has taken over within 10 s.")]
+A gateway of several processes does not compare policies, so that `--check` and `--only-if` need one process, and `--most` \
+says nothing there. It reads its file again at SIGHUP, which `ravelin reload` sends, and it says on its own standard error \
+why a file is refused. `ravelin reload` fails if no other program has taken over within 10 s.")]
 pub(crate) struct ReloadArguments {
     /// Only say what would change
     #[arg(long)]

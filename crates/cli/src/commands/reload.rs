@@ -86,9 +86,10 @@ struct Running {
 /// The program that runs, if the gateway tells it; the one that drops every packet is none.
 fn running(control: &Path) -> Option<Running> {
     let active = ask(control, Asked::Active).ok()?["active"].take();
-    let program = active["program"].as_str().filter(|name| *name != BOOT)?;
-    let number = active["generation"].as_u64().filter(|_| !program.is_empty())?;
-    Some(Running { number, hash: active["hash"].as_str()?.to_owned() })
+    if active["program"] == BOOT {
+        return None;
+    }
+    Some(Running { number: active["generation"].as_u64()?, hash: active["hash"].as_str()?.to_owned() })
 }
 
 /// Waits until another program has taken over than the one before: what comes of a file is told only where

@@ -341,40 +341,49 @@ struct Outlet {
     losses: SendLosses,
 }
 
-impl Outlet {
-    /// Puts a frame into the next chain. Says whether there is one.
-    fn put(&mut self, queue: &mut Virtqueue, frame: &[u8]) -> Result<bool, RingViolation> {
-        let mut header = [0; HEADER];
-        // The number of chains that the frame has (num_buffers).
-        header[VirtioHeader::LEN] = 1;
-        let mut copied = 0;
-        let taken = queue.take(true, |part| copied += copy_out(part, copied, &header, frame))?;
-        let Some(chain) = taken else { return Ok(false) };
-        // Nobody waits for room.
-        queue.listen(false)?;
-        let whole = copied == HEADER + frame.len();
-        // A chain without a byte carries nothing.
-        queue.give_back(chain, if whole { copied as u32 } else { 0 })?;
-        self.losses.refused += u64::from(!whole);
-        self.untold = true;
-        Ok(true)
-    }
+/// What became of a frame.
+enum Put {
+    /// It is in a chain.
+    Whole,
+    /// The chain has less room; it came back without a byte.
+    TooLong,
+    /// There is no chain.
+    NoRoom,
+}
+
+/// Puts a frame into the next chain.
+fn put(queue: &mut Virtqueue, frame: &[u8]) -> Result<Put, RingViolation> {
+    let mut header = [0; HEADER];
+    // The number of chains that the frame has (num_buffers).
+    header[VirtioHeader::LEN] = 1;
+    let mut copied = 0;
+    let taken = queue.take(true, |part| copied += copy_out(part, copied, &header, frame))?;
+    let Some(chain) = taken else { return Ok(Put::NoRoom) };
+    // Nobody waits for room.
+    queue.listen(false)?;
+    let whole = copied == HEADER + frame.len();
+    queue.give_back(chain, if whole { copied as u32 } else { 0 })?;
+    Ok(if whole { Put::Whole } else { Put::TooLong })
 }
 
 impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], _: VirtioHeader) {
-        let port = self.port.clone();
+        let Outlet { port, untold, losses } = self;
         let mut receive = locked(&port.receive);
         let Some(Served { queue, machine }) = receive.as_mut() else {
-            self.losses.down += 1;
+            losses.down += 1;
             return;
         };
-        let machine = *machine;
-        match self.put(queue, frame) {
-            Ok(true) => {}
-            Ok(false) => self.losses.busy += 1,
+        match put(queue, frame) {
+            Ok(Put::Whole) => *untold = true,
+            Ok(Put::TooLong) => {
+                *untold = true;
+                losses.refused += 1;
+            }
+            Ok(Put::NoRoom) => losses.busy += 1,
             Err(_) => {
-                self.losses.down += 1;
+                let machine = *machine;
+                losses.down += 1;
                 drop(receive);
                 port.broken(machine);
             }

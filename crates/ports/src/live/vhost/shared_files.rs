@@ -24,7 +24,7 @@ pub enum SharedFileError {
     Kind,
     /// it can fail
     #[error(
-        "this machine refuses memory that was promised (vm.overcommit_memory is 2), so that a write to shared memory can fail: `guest = true` works without it"
+        "this machine may refuse memory that was promised (vm.overcommit_memory is not 0 or 1), so that a write to shared memory can fail: `guest = true` works without it"
     )]
     Refused,
     /// it can shrink
@@ -42,8 +42,8 @@ pub fn check(regions: &[GuestRegion], files: &[OwnedFd]) -> Result<(), SharedFil
     if regions.is_empty() || regions.len() > MOST_REGIONS || regions.len() != files.len() {
         return Err(SharedFileError::Regions);
     }
-    // Linux ends whoever writes to a page of such a file that it then has no memory for.
-    if std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2") {
+    let mode = std::fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap_or_default();
+    if !gives_what_was_promised(&mode) {
         return Err(SharedFileError::Refused);
     }
     let mut all = 0u64;
@@ -64,6 +64,12 @@ pub fn check(regions: &[GuestRegion], files: &[OwnedFd]) -> Result<(), SharedFil
         }
     }
     Ok(())
+}
+
+/// Whether Linux gives a page of such a file to whoever touches it first, as long as there is memory, in this
+/// mode of `vm.overcommit_memory`. In the mode 2 it ends him (SIGBUS) where more was promised than there is.
+fn gives_what_was_promised(mode: &str) -> bool {
+    matches!(mode.trim(), "0" | "1")
 }
 
 #[cfg(test)]
@@ -105,6 +111,14 @@ mod tests {
         let many = [region(4096, 0); MOST_REGIONS + 1];
         let files: Vec<_> = many.iter().map(|_| sealed.try_clone().expect("another handle")).collect();
         assert_eq!(check(&many, &files), Err(SharedFileError::Regions));
+    }
+
+    #[test]
+    fn a_mode_in_which_a_write_can_fail_is_not_taken_nor_one_that_is_not_known() {
+        assert!(gives_what_was_promised("0\n") && gives_what_was_promised("1\n"));
+        for mode in ["2\n", "3\n", "", "-1\n", "01"] {
+            assert!(!gives_what_was_promised(mode), "{mode:?}");
+        }
     }
 
     #[test]
