@@ -181,8 +181,8 @@ impl Channel {
     }
 }
 
-/// Waits for the first bytes of a message, and receives its descriptors with them, at most `most`, which is no
-/// more than [`MOST_DESCRIPTORS`]. Says how many bytes came; 0 if the other end is gone.
+/// Waits for the first bytes of a message, and receives its descriptors with them, at most `most`, which is
+/// no more than [`MOST_DESCRIPTORS`]. Says how many bytes came; 0 if the other end is gone.
 ///
 /// # Errors
 /// The system refuses, or there are more descriptors.
