@@ -37,11 +37,15 @@ const QUICK: [u32; 1] = [1_000];
 const MOST6: u32 = 250_000;
 /// How many of them change in a burst at most.
 const BURST: usize = 100_000;
-/// How long a table may take to be as wanted.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long a table may take to be as wanted, and how much longer for each prefix. With few prefixes it takes
+/// parts of a second.
+const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE_EACH: Duration = Duration::from_micros(600);
 /// Looks take at most about so large a part of the time, and come no sooner after each other than this.
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(2);
+/// The flag of an address that is being checked (`IFA_F_TENTATIVE` of linux/if_addr.h).
+const TENTATIVE: u32 = 0x40;
 /// Between two packets of the route that does not change.
 const EVERY: Duration = Duration::from_millis(1);
 /// Another address of host b, on the link, and one behind it.
@@ -179,6 +183,9 @@ impl Setting {
             let ping = net.a.run("ping", &["-c", "1", "-W", "1", &BEHIND.to_string()], "").ok()?;
             ping.status.success().then_some(())
         })?;
+        until(START, "the kernel has checked its addresses of IPv6", || {
+            (!has_tentative_addresses(&net).ok()?).then_some(())
+        })?;
         Ok(Setting { speaker, _daemons: daemons, gateway, folder: folder.to_owned(), net })
     }
 
@@ -192,13 +199,13 @@ impl Setting {
         let has = |more: usize| (before.0 + more as u64, before.1 + more as u64);
         let count = count as usize;
         let half = count.min(BURST) / 2;
-        let announced = self.part(family, has(count), true, |speaker| all.announce(speaker, 0..count, 0))?;
-        let changed = self.part(family, has(count - half), false, |speaker| {
+        let announced = self.part(&all, has(count), true, |speaker| all.announce(speaker, 0..count, 0))?;
+        let changed = self.part(&all, has(count - half), false, |speaker| {
             all.announce(speaker, half..2 * half, 1)?;
             all.withdraw(speaker, 0..half)
         })?;
         self.compare(family, count - half)?;
-        let withdrawn = self.part(family, before, false, |speaker| all.withdraw(speaker, half..count))?;
+        let withdrawn = self.part(&all, before, false, |speaker| all.withdraw(speaker, half..count))?;
         let end = flow.stop().map_err(system)?;
         let parts = [announced, changed, withdrawn];
         Ok(Sample { parts, sent: end.sent, missing: end.missing.len() as u64 })
@@ -208,13 +215,14 @@ impl Setting {
     /// so many prefixes: as many at least where they grow, at most where they shrink.
     fn part(
         &mut self,
-        family: Family,
+        all: &Prefixes,
         wanted: (u64, u64),
         grows: bool,
         send: impl FnOnce(&mut BgpSpeaker) -> io::Result<()> + Send,
     ) -> Result<Seconds, String> {
         let Setting { net, gateway, speaker, .. } = self;
         let is_there = |has: u64, wanted: u64| if grows { has >= wanted } else { has <= wanted };
+        let (family, patience) = (all.family(), all.patience());
         let (begun, mut kernel) = (Instant::now(), None);
         thread::scope(|scope| {
             let sent = scope.spawn(|| send(speaker));
@@ -230,8 +238,8 @@ impl Setting {
                     let sent = sent.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                     return sent.map(|()| both).map_err(|error| error.to_string());
                 }
-                if begun.elapsed() > PATIENCE {
-                    return Err(format!("it does not come to {wanted:?} prefixes in {PATIENCE:?}"));
+                if begun.elapsed() > patience {
+                    return Err(format!("it does not come to {wanted:?} prefixes in {patience:?}"));
                 }
                 thread::sleep(PAUSE.max(look.elapsed() * LOOKS));
             }
@@ -267,6 +275,16 @@ impl Setting {
             (alike && kernel.len() == count).then_some(())
         })
     }
+}
+
+/// Whether the kernel still looks for others that have one of the gateway's addresses (duplicate address
+/// detection, RFC 4862, section 5.4). Where it has found none, it makes routes of its own, which would be
+/// counted with those of a run.
+fn has_tentative_addresses(net: &Net) -> io::Result<bool> {
+    // Each line has an address, the interface's number, the length of the prefix, the scope and the flags.
+    let text = net.gateway.inside(|| fs::read_to_string("/proc/thread-self/net/if_inet6"))?;
+    let flags = text.lines().filter_map(|line| line.split_whitespace().nth(4));
+    Ok(flags.filter_map(|flags| u32::from_str_radix(flags, 16).ok()).any(|flags| flags & TENTATIVE != 0))
 }
 
 /// How many prefixes the kernel has in a network.
@@ -335,6 +353,22 @@ impl Prefixes {
                 numbers.map(|number| ((0x2001 << 112 | u128::from(number) << 88).into(), 40)).collect(),
             ),
         }
+    }
+
+    fn family(&self) -> Family {
+        match self {
+            Prefixes::Four(_) => Family::Four,
+            Prefixes::Six(_) => Family::Six,
+        }
+    }
+
+    /// How long both tables may take to follow.
+    fn patience(&self) -> Duration {
+        let count = match self {
+            Prefixes::Four(all) => all.len(),
+            Prefixes::Six(all) => all.len(),
+        };
+        PATIENCE + PATIENCE_EACH * count as u32
     }
 
     /// Announces some of them by an address of host b, its first or its other one.
