@@ -532,13 +532,18 @@ pub(crate) struct LabArguments {
     /// Hold tables against the libraries that are installed here: DPDK, Hyperscan, aho-corasick, daachorse
     #[arg(long)]
     pub(crate) peers: bool,
-    /// Only gateways whose names hold this take part in `forwarding`; may be given several times
+    /// Only gateways whose names hold this take part in `forwarding`, `trusted` and `availability`; may be
+    /// given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) gateway: Vec<String>,
     /// How many prefixes `routes` announces; 10,000, 100,000 and 900,000 unless named; may be given several
     /// times
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1_000_000), value_name = "COUNT")]
     pub(crate) prefixes: Vec<u32>,
+    /// The folder with the unpacked files of Debian's package linux-image-cloud-amd64, from which `trusted`
+    /// starts its virtual machines, with QEMU and busybox-static; without it T2 has no figures
+    #[arg(long, value_name = "DIR")]
+    pub(crate) guest: Option<PathBuf>,
     /// Which tables the experiment `tables` measures; all unless named; may be given several times
     #[arg(long, value_parser = one_of(&TABLES), value_name = "KIND")]
     pub(crate) table: Vec<ComparedTable>,

@@ -386,6 +386,7 @@ mod tests {
             tables: TablesPlan::default(),
             gateways: Vec::new(),
             prefixes: Vec::new(),
+            guest: None,
             device: crate::DeviceChoice::default(),
             until: None,
         };

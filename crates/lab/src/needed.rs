@@ -16,15 +16,20 @@ pub(crate) const PING: Needed = Needed { program: "ping", package: "iputils-ping
 /// Sends streams of TCP and counts them.
 pub(crate) const IPERF3: Needed = Needed { program: "iperf3", package: "iperf3" };
 
+/// Runs virtual machines.
+pub(crate) const QEMU: Needed = Needed { program: "qemu-system-x86_64", package: "qemu-system-x86" };
+
 impl Needed {
-    /// Why the program cannot be used and what to do; none where it stands in a directory of `PATH`.
-    pub(crate) fn missing(self) -> Option<String> {
+    /// The program's file, which stands in a directory of `PATH`.
+    ///
+    /// # Errors
+    /// Why the program cannot be used, and what to do.
+    pub(crate) fn found(self) -> Result<PathBuf, String> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
-        let there = std::env::split_paths(&paths).map(|directory| directory.join(self.program));
-        if there.into_iter().any(|file: PathBuf| file.is_file()) {
-            return None;
-        }
-        Some(format!("{} is not installed (in Debian: apt install {})", self.program, self.package))
+        let mut there = std::env::split_paths(&paths).map(|directory| directory.join(self.program));
+        let missing =
+            || format!("{} is not installed (in Debian: apt install {})", self.program, self.package);
+        there.find(|file| file.is_file()).ok_or_else(missing)
     }
 }
 
@@ -33,7 +38,7 @@ impl Needed {
 /// # Errors
 /// One of the programs is not there.
 pub(crate) fn require(programs: &[Needed]) -> Result<(), LabError> {
-    match programs.iter().find_map(|needed| needed.missing()) {
+    match programs.iter().find_map(|needed| needed.found().err()) {
         Some(why) => Err(LabError::Tables(format!("nothing can be measured: {why}"))),
         None => Ok(()),
     }

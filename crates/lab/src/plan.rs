@@ -51,6 +51,9 @@ pub struct LabPlan {
     pub gateways: Vec<String>,
     /// How many prefixes `routes` announces, one after the other; its own choice if none is named.
     pub prefixes: Vec<u32>,
+    /// The folder with the files of a package of Linux, from which `trusted` starts virtual machines; none
+    /// takes part without it.
+    pub guest: Option<PathBuf>,
     /// The device of those that measure one.
     pub device: DeviceChoice,
     /// When those that measure one end early, if they are to; what they leave out they say.

@@ -181,6 +181,7 @@ fn plan() -> LabPlan {
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         prefixes: Vec::new(),
+        guest: None,
         simulated: Vec::new(),
         device: DeviceChoice::Best,
         until: None,

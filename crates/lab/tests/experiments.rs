@@ -14,6 +14,7 @@ fn plan(kind: ExperimentKind) -> LabPlan {
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         prefixes: Vec::new(),
+        guest: None,
         device: lab::DeviceChoice::default(),
         until: None,
     }

@@ -16,6 +16,7 @@ fn run(simulated: &[(&str, u32)]) -> Result<Experiment, LabError> {
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         prefixes: Vec::new(),
+        guest: None,
         device: DeviceChoice::Best,
         until: None,
         simulated: simulated.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect(),

@@ -20,6 +20,7 @@ fn run(device: DeviceChoice) -> Result<Vec<Experiment>, LabError> {
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         prefixes: Vec::new(),
+        guest: None,
         device,
         until: None,
         simulated: Vec::new(),

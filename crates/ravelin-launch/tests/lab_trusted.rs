@@ -1,5 +1,5 @@
 //! `ravelin lab trusted` measures a gateway as one process, split into confined ones, and with its router in
-//! a container; `ravelin lab availability` what disturbs it.
+//! a container or a virtual machine; `ravelin lab availability` what disturbs it.
 #![cfg(target_os = "linux")]
 
 use serde_json::Value;
@@ -65,6 +65,36 @@ fn a_split_gateway_is_measured_beside_one_process_and_both_beside_linux() {
                 assert_eq!(row["other"]["name"], beside, "{row}");
                 let figures = ["ours", "other"].map(|who| row[who]["median"].as_f64().unwrap_or(0.0));
                 assert!(figures.iter().all(|figure| *figure > 0.0), "{row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_router_in_a_virtual_machine_is_measured_by_both_links_beside_one_in_a_container() {
+    let test = "a_router_in_a_virtual_machine_is_measured";
+    let target =
+        Path::new(env!("CARGO_BIN_EXE_ravelin-launch")).parent().and_then(Path::parent).expect("a folder");
+    let guest = target.join("debian");
+    if !guest.join("boot").exists() {
+        assert!(std::env::var_os("CI").is_none(), "{test}: `cargo xtask test --only packages` gets a Linux");
+        eprintln!("{test}: not run: there is no Linux in {}", guest.display());
+        return;
+    }
+    let quick = ["trusted", "--quick", "--rounds", "1", "--seconds", "1", "--guest"];
+    let guest = guest.to_str().expect("a path in UTF-8");
+    let gateways = ["--gateway", "T1 with native code", "--gateway", "T2"];
+    let Some(report) = report(&[&quick[..], &[guest], &gateways].concat()) else { return };
+    let rows = report["rows"].as_array().expect("rows");
+    for way in ["a to b", "b to a", "a to router", "router to a"] {
+        for policy in ["0 pass all", "1 with state, at all ports"] {
+            for link in ["TAP", "vhost-user"] {
+                let case = format!("one stream {way}, {policy}, T2 by {link} with native code");
+                let row = rows.iter().find(|row| row["case"] == case.as_str());
+                let row = row.unwrap_or_else(|| panic!("{case}: {report}"));
+                assert_eq!(row["other"]["name"], "T1 with native code", "{row}");
+                // A link that carries segments only when they are sent again comes to a thousandth of this.
+                assert!(row["ours"]["median"].as_f64() > Some(0.01), "{row}");
             }
         }
     }

@@ -6,9 +6,8 @@ use crate::attacks::{ATTACKS, Attack, MARKER};
 use crate::frames::{Scene, ethernet, udp4};
 use crate::rings::{RING_ATTACKS, RingAttack};
 use crate::tap::Tap;
-use crate::virtual_machine::{GuestSystem, VirtualMachine};
 use ports::live::GuestLink;
-use rig::Namespace;
+use rig::{GuestSystem, Namespace, VirtualMachine};
 use serde::Serialize;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -246,7 +245,7 @@ impl Laboratory {
         let addresses = "10.1.1.99/24 fd00:1::99/64";
         self.machine = Some(VirtualMachine::start(
             guest,
-            &self.sender,
+            &[&self.sender],
             addresses,
             (self.folder.path(), &self.socket()),
             contain,

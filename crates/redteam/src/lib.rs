@@ -23,8 +23,6 @@ mod rings;
 mod send;
 #[cfg(target_os = "linux")]
 mod tap;
-#[cfg(target_os = "linux")]
-mod virtual_machine;
 
 pub use actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
 pub use attacks::{ATTACKS, Attack, Attempt, DATAGRAMS, MARKER};
@@ -34,10 +32,10 @@ pub use laboratory::{AttackReport, AttackResult, InContainer, Laboratory};
 #[cfg(target_os = "linux")]
 pub use ports::live::GuestLink;
 #[cfg(target_os = "linux")]
+pub use rig::{CommandEnd, GuestSystem, VirtualMachine};
+#[cfg(target_os = "linux")]
 pub use rings::{RING_ATTACKS, RingAttack};
 #[cfg(target_os = "linux")]
 pub use send::{one, send};
 #[cfg(target_os = "linux")]
 pub use tap::Tap;
-#[cfg(target_os = "linux")]
-pub use virtual_machine::{CommandEnd, GuestSystem, VirtualMachine};

@@ -2,12 +2,13 @@
 //! without KVM, in the gateway's container.
 //!
 //! ```text
-//! laboratory ─ number, command ─► serial console ─► shell, as root of the machine
-//!            ◄─ what it prints, and `ended NUMBER STATUS` ─┘
+//! test ─ number, command ─► serial console ─► shell, as root of the machine
+//!      ◄─ what it prints, and `ended NUMBER STATUS` ─┘
 //! ```
 
 use cpio::newc::{Builder, trailer};
 use ports::live::GuestLink;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -60,13 +61,17 @@ impl GuestSystem {
     /// The one below a folder that has the files of the Debian package `linux-image-cloud-amd64`.
     ///
     /// # Errors
-    /// There is none ([`io::ErrorKind::NotFound`]), or a module is missing; there are several.
+    /// There is none ([`io::ErrorKind::NotFound`]), or a module or the shell is missing; there are several.
     pub fn below(folder: &Path, link: GuestLink) -> io::Result<GuestSystem> {
         const PREFIX: &str = "vmlinuz-";
         let missing = |what: String| {
             let help = format!("{what}; the Debian package linux-image-cloud-amd64, unpacked there, has it");
             io::Error::new(io::ErrorKind::NotFound, help)
         };
+        if !Path::new(BUSYBOX).exists() {
+            let help = format!("{BUSYBOX} is missing; the Debian package busybox-static has it");
+            return Err(io::Error::new(io::ErrorKind::NotFound, help));
+        }
         let boot = folder.join("boot");
         let kernels = fs::read_dir(&boot).map_err(|error| missing(format!("{}: {error}", boot.display())))?;
         let mut names: Vec<_> =
@@ -85,16 +90,21 @@ impl GuestSystem {
         Ok(GuestSystem { link, kernel: boot.join(name), modules })
     }
 
-    /// Writes its first files: a shell, the modules, and this program with the libraries that it uses.
-    fn write(&self, program: &Path, addresses: &str, to: &Path) -> io::Result<()> {
+    /// Writes its first files: a shell, the modules, and these programs with the libraries that they use.
+    fn write(&self, programs: &[&Path], addresses: &str, to: &Path) -> io::Result<()> {
         let mut archive = Archive { file: io::BufWriter::new(fs::File::create(to)?), number: 0 };
         for folder in ["bin", "dev", "lib", "lib64", "lib/modules", "proc", "sys", "tmp", "usr", "usr/lib"] {
             archive.folder(folder)?;
         }
         archive.folder("lib/x86_64-linux-gnu")?;
         archive.file("bin/busybox", 0o755, &fs::read(BUSYBOX)?)?;
-        archive.file("bin/redteam", 0o755, &fs::read(program)?)?;
-        for library in libraries(program)? {
+        let mut needed = BTreeSet::new();
+        for program in programs {
+            let name = program.file_name().unwrap_or_default().to_string_lossy();
+            archive.file(&format!("bin/{name}"), 0o755, &fs::read(program)?)?;
+            needed.extend(libraries(program)?);
+        }
+        for library in needed {
             let name = library.to_string_lossy();
             archive.file(name.trim_start_matches('/'), 0o755, &fs::read(&library)?)?;
         }
@@ -217,20 +227,20 @@ pub struct CommandEnd {
 
 impl VirtualMachine {
     /// Starts it by `contain`, the command that runs another one in the gateway's container with the link,
-    /// and waits until it takes commands. The folder is for its first files; the socket is the gateway's,
-    /// where the machine is linked by one.
+    /// and waits until it takes commands, of which these programs are some. The folder is for its first
+    /// files; the socket is the gateway's, where the machine is linked by one.
     ///
     /// # Errors
     /// It does not start, or Linux in it does not.
     pub fn start(
         system: &GuestSystem,
-        program: &Path,
+        programs: &[&Path],
         addresses: &str,
         (folder, socket): (&Path, &Path),
         contain: impl FnOnce(&[&Path], &[&str]) -> Command,
     ) -> io::Result<VirtualMachine> {
         let first_files = folder.join("guest.cpio");
-        system.write(program, addresses, &first_files)?;
+        system.write(programs, addresses, &first_files)?;
         let kernel = fs::canonicalize(&system.kernel)?;
         let (kernel_name, files_name) = (kernel.display().to_string(), first_files.display().to_string());
         #[rustfmt::skip]

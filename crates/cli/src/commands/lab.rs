@@ -176,7 +176,7 @@ fn plan(arguments: &LabArguments) -> LabPlan {
     let device = arguments.device.unwrap_or_default();
     let tables = tables(arguments);
     let (quick, simulated) = (arguments.quick, arguments.simulated.clone());
-    let prefixes = arguments.prefixes.clone();
+    let (prefixes, guest) = (arguments.prefixes.clone(), arguments.guest.clone());
     LabPlan {
         kinds,
         captures,
@@ -186,6 +186,7 @@ fn plan(arguments: &LabArguments) -> LabPlan {
         tables,
         gateways,
         prefixes,
+        guest,
         device,
         until: None,
         simulated,

@@ -4,6 +4,7 @@
 use super::DISCARD;
 use super::delay::AFTER;
 use super::net::{B, FloodEnds, Net};
+use crate::needed::IPERF3;
 use rig::{BurstSender, FrameSender, Namespace, hold};
 use serde_json::Value;
 use std::io::{self, Read};
@@ -128,15 +129,18 @@ pub enum TrafficDirection {
     Back,
 }
 
-/// Where programs can be started.
-pub trait StreamHost: Sync {
-    /// A command that will run there.
-    fn program(&self, name: &str) -> Command;
+/// What a host serves streams with.
+pub(crate) const SERVER: [&str; 3] = ["--server", "--port", "5201"];
+
+/// Who answers streams.
+pub trait StreamServer: Sync {
+    /// The command of iperf3 there; `None` where it serves already, for as long as the host is there.
+    fn server(&self) -> Option<Command>;
 }
 
-impl StreamHost for Namespace {
-    fn program(&self, name: &str) -> Command {
-        self.command(name, None)
+impl StreamServer for Namespace {
+    fn server(&self) -> Option<Command> {
+        Some(self.command(IPERF3.program, None))
     }
 }
 
@@ -146,7 +150,7 @@ pub struct StreamEnds<'a> {
     /// The host that begins.
     pub client: &'a Namespace,
     /// The other one.
-    pub server: &'a dyn StreamHost,
+    pub server: &'a dyn StreamServer,
     /// By which address it is reached.
     pub address: Ipv4Addr,
 }
@@ -192,12 +196,12 @@ pub fn streams(ends: StreamEnds<'_>, count: u32, seconds: u64) -> Result<f64, St
 
 /// A stream with further arguments of iperf3, which takes so many seconds in all.
 fn stream(ends: StreamEnds<'_>, more: &[&str], whole: u64, seconds: u64) -> Result<f64, String> {
-    let start = |host: &dyn StreamHost, arguments: &[&str]| -> Result<Child, String> {
-        let mut command = host.program("iperf3");
+    let start = |mut command: Command, arguments: &[&str]| -> Result<Child, String> {
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| format!("iperf3: {error}"))
     };
-    let mut server = start(ends.server, &["--server", "--one-off", "--port", "5201"])?;
+    let serves_once = [&SERVER[..], &["--one-off"]].concat();
+    let server = ends.server.server().map(|command| start(command, &serves_once)).transpose()?;
     let (address, counted) = (ends.address.to_string(), seconds.to_string());
     let mut arguments = vec!["--client", &address, "--port", "5201", "--time", &counted, "--json"];
     arguments.extend(more);
@@ -205,7 +209,8 @@ fn stream(ends: StreamEnds<'_>, more: &[&str], whole: u64, seconds: u64) -> Resu
     // The server may not listen yet.
     for _ in 0..20 {
         thread::sleep(Duration::from_millis(50));
-        let output = ended(start(ends.client, &arguments)?, Duration::from_secs(whole + 4));
+        let client = ends.client.command(IPERF3.program, None);
+        let output = ended(start(client, &arguments)?, Duration::from_secs(whole + 4));
         let Ok(output) = output else {
             result = Err("a TCP stream does not get through".to_owned());
             break;
@@ -215,9 +220,11 @@ fn stream(ends: StreamEnds<'_>, more: &[&str], whole: u64, seconds: u64) -> Resu
             break;
         }
     }
-    // It may have ended by itself.
-    let _ = server.kill();
-    server.wait().map_err(|error| format!("iperf3: {error}"))?;
+    if let Some(mut server) = server {
+        // It may have ended by itself.
+        let _ = server.kill();
+        server.wait().map_err(|error| format!("iperf3: {error}"))?;
+    }
     result
 }
 

@@ -94,7 +94,7 @@ struct Shown {
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let failed = no_networks;
     require(&[PING])?;
-    let no_streams = IPERF3.missing();
+    let no_streams = IPERF3.found().err();
     if let Some(why) = &no_streams {
         progress(&format!("forwarding: without streams of TCP, since {why}"));
     }

@@ -378,6 +378,7 @@ mod tests {
             tables: TablesPlan::default(),
             gateways: Vec::new(),
             prefixes: Vec::new(),
+            guest: None,
             simulated: Vec::new(),
             device: DeviceChoice::Host,
             until: None,

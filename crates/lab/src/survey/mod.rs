@@ -92,6 +92,7 @@ pub fn survey(
         tables: TablesPlan::default(),
         gateways: Vec::new(),
         prefixes: Vec::new(),
+        guest: None,
         // The same for all, also where it was the best that is asked for.
         device: chosen.choice(),
         until: Some(begin + laddered),

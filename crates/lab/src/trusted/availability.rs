@@ -19,7 +19,7 @@ use super::policies;
 use super::signing::{Filled, Signing};
 use super::{is_wanted, prepared};
 use crate::experiment::{Better, Figure, Other, Row};
-use crate::forwarding::load::{StreamEnds, StreamHost, TrafficDirection, tcp};
+use crate::forwarding::load::{StreamEnds, TrafficDirection, tcp};
 use crate::forwarding::net::B;
 use crate::forwarding::{processors, steady, whole_seconds};
 use crate::hosted::{Daemon, START, children, until};
@@ -178,7 +178,8 @@ impl Gateway {
         let binary = std::env::current_exe().map_err(|error| error.to_string())?;
         let signing = Signing::new(&binary, folder)?;
         let policy = policies::nine().swap_remove(POLICY);
-        let joined = Joined::new(between, &policy, folder, processors().gateway, Some(&signing))?;
+        let joined =
+            Joined::new(between, &policy, folder, processors().gateway, Some(&signing), Path::new(""))?;
         Ok(Gateway { joined, signing, folder: folder.to_owned(), version: 1 })
     }
 

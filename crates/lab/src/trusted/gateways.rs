@@ -1,19 +1,23 @@
 //! What stands between the hosts of `lab trusted`: nothing, Linux, and a gateway of ours as one process or
-//! split into confined ones.
+//! split into confined ones, with the router in a container or a virtual machine.
 
 use super::policies::{INTERFACES, Policy};
 use super::signing::{BUNDLE_FILE, Signing};
 use crate::control_socket::ControlSocket;
 use crate::forwarding::gateways::routing;
-use crate::forwarding::load::StreamHost;
+use crate::forwarding::load::{SERVER, StreamServer};
 use crate::forwarding::net::{A, CableOffloads, Net, TO_A, Way};
 use crate::hosted::{Daemon, START, until};
+use crate::needed::IPERF3;
+use ports::live::GuestLink;
+use rig::{GuestSystem, VirtualMachine};
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 const FIREWALL: &str = include_str!("../../../../programs/rules/firewall.rav");
 /// Where the program names its rules.
@@ -62,15 +66,21 @@ pub(super) enum Between {
     Contained,
     /// The same with native code.
     ContainedNative,
+    /// As the last, and the router in a virtual machine there, which has its frames by a TAP.
+    MachineByTap,
+    /// The same by shared rings.
+    MachineByRings,
 }
 
 impl Between {
-    pub(super) const ALL: [Between; 8] = [
+    pub(super) const ALL: [Between; 10] = [
         Between::Nothing,
         Between::Linux,
         Between::OneProcess,
         Between::SplitNative,
         Between::ContainedNative,
+        Between::MachineByTap,
+        Between::MachineByRings,
         Between::Bytecode,
         Between::Split,
         Between::Contained,
@@ -86,6 +96,8 @@ impl Between {
             Between::SplitNative => "T0 with native code",
             Between::Contained => "T1 with bytecode",
             Between::ContainedNative => "T1 with native code",
+            Between::MachineByTap => "T2 by TAP with native code",
+            Between::MachineByRings => "T2 by vhost-user with native code",
         }
     }
 
@@ -96,7 +108,16 @@ impl Between {
 
     /// Whether the router is in a container; elsewhere it is the machine of the gateway.
     fn is_contained(self) -> bool {
-        matches!(self, Between::Contained | Between::ContainedNative)
+        matches!(self, Between::Contained | Between::ContainedNative) || self.guest().is_some()
+    }
+
+    /// How the virtual machine in the container, which is the router, is linked.
+    pub(super) fn guest(self) -> Option<GuestLink> {
+        match self {
+            Between::MachineByTap => Some(GuestLink::Tap),
+            Between::MachineByRings => Some(GuestLink::VhostUser),
+            _ => None,
+        }
     }
 
     /// What `ravelin serve` is told.
@@ -105,7 +126,10 @@ impl Between {
             Between::Nothing | Between::Linux | Between::OneProcess => &["--one-process"],
             Between::Bytecode => &["--one-process", "--back-end", "bytecode"],
             Between::Split | Between::Contained => &["--trusted"],
-            Between::SplitNative | Between::ContainedNative => &["--trusted", "--native"],
+            Between::SplitNative
+            | Between::ContainedNative
+            | Between::MachineByTap
+            | Between::MachineByRings => &["--trusted", "--native"],
         }
     }
 }
@@ -117,10 +141,13 @@ pub(super) struct Joined {
     pub(super) binary: PathBuf,
     containers: PathBuf,
     gateway: Option<Daemon>,
+    /// In a lock only because streams are made by other threads, which do without it.
+    machine: Option<Mutex<VirtualMachine>>,
 }
 
 impl Drop for Joined {
     fn drop(&mut self) {
+        self.machine = None;
         // The namespaces of a container outlive a gateway that is killed.
         if let Some(gateway) = self.gateway.as_mut().filter(|_| self.between.is_contained()) {
             gateway.end_well();
@@ -130,7 +157,8 @@ impl Drop for Joined {
 
 impl Joined {
     /// Makes the hosts and what stands between them, whose files are in `folder` and which is held on a
-    /// processor. Where there is one who signs, a gateway takes what he has signed, and nothing else.
+    /// processor. Where there is one who signs, a gateway takes what he has signed, and nothing else. A
+    /// virtual machine has the Linux of the folder `guest`.
     ///
     /// # Errors
     /// What cannot be made, or does not begin.
@@ -140,6 +168,7 @@ impl Joined {
         folder: &Path,
         processor: usize,
         signing: Option<&Signing>,
+        guest: &Path,
     ) -> Result<Joined, String> {
         let system = |error: io::Error| error.to_string();
         let net = match between {
@@ -148,12 +177,16 @@ impl Joined {
             _ => Net::new(Way::Switched, CableOffloads::Off),
         };
         let (net, binary) = (net.map_err(system)?, std::env::current_exe().map_err(system)?);
-        let mut joined = Joined { net, between, binary, containers: folder.join(CONTAINERS), gateway: None };
+        let containers = folder.join(CONTAINERS);
+        let mut joined = Joined { net, between, binary, containers, gateway: None, machine: None };
         match between {
             Between::Nothing => {}
             Between::Linux => routing(&joined.net).map_err(system)?,
             _ => {
                 joined.gateway = Some(joined.ours(policy, folder, processor, signing)?);
+                if let Some(link) = between.guest() {
+                    joined.machine = Some(Mutex::new(joined.start_machine(guest, link, folder)?));
+                }
                 joined.settle_router()?;
             }
         }
@@ -174,6 +207,36 @@ impl Joined {
         }
     }
 
+    /// The router as a virtual machine in the container, which serves streams.
+    fn start_machine(&self, guest: &Path, link: GuestLink, folder: &Path) -> Result<VirtualMachine, String> {
+        let iperf3 = IPERF3.found()?;
+        let contain = |shown: &[&Path], command: &[&str]| {
+            let mut contain = self.contain();
+            contain.arg("--guest");
+            for path in shown {
+                contain.arg("--show").arg(path);
+            }
+            contain.arg("--").args(command);
+            contain
+        };
+        let addresses = format!("{}/24", ROUTER.1);
+        let socket = container::monitor_socket(&self.containers, ROUTER_PORT);
+        let machine = GuestSystem::below(guest, link).and_then(|system| {
+            let mut machine =
+                VirtualMachine::start(&system, &[&iperf3], &addresses, (folder, &socket), contain)?;
+            let settle = format!("arp -s {} {}", A.1, station(A.0));
+            let serve = format!("{} --daemon {}", IPERF3.program, SERVER.join(" "));
+            for command in [settle, serve] {
+                let end = machine.run(&command, || Ok(()))?;
+                if end.status != 0 {
+                    return Err(io::Error::other(format!("`{command}` in the machine: {}", end.said)));
+                }
+            }
+            Ok(machine)
+        });
+        machine.map_err(|error| error.to_string())
+    }
+
     /// Lets router and host a know each other's station.
     fn settle_router(&self) -> Result<(), String> {
         let system = |error: io::Error| error.to_string();
@@ -185,9 +248,13 @@ impl Joined {
             links.address(ROUTER_PORT, ROUTER.1, 24).map_err(system)?;
             return links.neighbour(ROUTER_PORT, A.1, A.0).map_err(system);
         }
-        let station = A.0.map(|byte| format!("{byte:02x}")).join(":");
+        if self.machine.is_some() {
+            // It knows host a since it began.
+            return Ok(());
+        }
         let mut command = self.program("ip");
-        command.args(["neighbour", "replace", &A.1.to_string(), "lladdr", &station, "dev", ROUTER_PORT]);
+        let (address, station) = (A.1.to_string(), station(A.0));
+        command.args(["neighbour", "replace", &address, "lladdr", &station, "dev", ROUTER_PORT]);
         let output = command.output().map_err(system)?;
         if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
     }
@@ -219,12 +286,18 @@ impl Joined {
         for interface in ["to-a", "to-b"] {
             text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\nkeep_from_kernel = true\n"));
         }
-        text.push_str(&format!("[[port]]\ninterface = \"{ROUTER_PORT}\"\noffloads = \"off\"\n"));
+        text.push_str(&format!("[[port]]\ninterface = \"{ROUTER_PORT}\"\n"));
+        // The Linux of a virtual machine hands unfinished packets over by a TAP.
+        if self.between != Between::MachineByTap {
+            text.push_str("offloads = \"off\"\n");
+        }
         if self.between.is_contained() {
-            let station = ROUTER.0.map(|byte| format!("{byte:02x}")).join(":");
+            let guest = self.between.guest().map(|link| format!(", guest = \"{}\"", link.name()));
             text.push_str(&format!(
-                "kind = \"vnic\"\nvnic = {{ ethernet = \"{station}\", addresses = [\"{}/24\", \"{ROUTER_AS_ATTACKER}/24\"] }}\n",
-                ROUTER.1
+                "kind = \"vnic\"\nvnic = {{ ethernet = \"{}\", addresses = [\"{}/24\", \"{ROUTER_AS_ATTACKER}/24\"]{} }}\n",
+                station(ROUTER.0),
+                ROUTER.1,
+                guest.unwrap_or_default()
             ));
         } else {
             text.push_str("kind = \"tap\"\n");
@@ -270,14 +343,31 @@ pub(super) fn program() -> Result<String, String> {
     })
 }
 
-/// The router, as a host of streams.
-impl StreamHost for Joined {
-    fn program(&self, name: &str) -> Command {
+/// A station's address as it is written.
+fn station(bytes: [u8; 6]) -> String {
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// The router.
+impl StreamServer for Joined {
+    fn server(&self) -> Option<Command> {
+        self.machine.is_none().then(|| self.program(IPERF3.program))
+    }
+}
+
+impl Joined {
+    fn contain(&self) -> Command {
+        let mut command = self.net.gateway.command(&self.binary, None);
+        command.arg("contain").arg("--containers").arg(&self.containers);
+        command
+    }
+
+    /// A command of the router, or of the container that its virtual machine is in.
+    pub(super) fn program(&self, name: &str) -> Command {
         if !self.between.is_contained() {
             return self.net.gateway.command(name, None);
         }
-        let mut command = self.net.gateway.command(&self.binary, None);
-        command.arg("contain").arg("--containers").arg(&self.containers);
+        let mut command = self.contain();
         // A program that is named by its path lies where the container sees nothing.
         if Path::new(name).is_absolute() {
             command.arg("--show").arg(name);

@@ -1,15 +1,16 @@
 //! `lab trusted`: one TCP stream between two hosts, or between a host and the router, and what a gateway
-//! between them costs it: as one process, split into confined ones, and with the router in a container, by
-//! policy.
+//! between them costs it: as one process, split into confined ones, and with the router in a container or in
+//! a virtual machine, by policy.
 //!
 //! ```text
-//! host a: iperf3 ───── eth0 [ a cable | Linux | one process | T0 | T1 ] eth0 ───── host b: iperf3
+//! host a: iperf3 ─── eth0 [ a cable | Linux | one process | T0 | T1 | T2 ] eth0 ─── host b: iperf3
 //!                                          │
 //!                                      the router: iperf3
 //! ```
 //!
 //! The router is the machine itself, reached by a port of kind TAP; in T1 it is a container, reached by a
-//! VNIC.
+//! VNIC, and in T2 a virtual machine there, which is emulated: its processor is slow, and its figures say
+//! little of a machine with KVM.
 //!
 //! The method is that of TrustedGateway (RAID 2022): one stream, both ways, offloads off everywhere, and
 //! policies that differ along five axes (`policies`). None of its figures is quoted.
@@ -26,11 +27,13 @@ use crate::experiment::{Better, Figure, Other, Row};
 use crate::forwarding::load::{StreamEnds, TrafficDirection, streams, tcp};
 use crate::forwarding::net::B;
 use crate::forwarding::{no_networks, processors, steady, whole_seconds};
-use crate::needed::{IPERF3, require};
+use crate::needed::{IPERF3, QEMU, require};
 use crate::plan::LabPlan;
 use crate::traffic::LabError;
 use gateways::{Between, Joined};
 use policies::Policy;
+use ports::live::GuestLink;
+use rig::GuestSystem;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -127,8 +130,11 @@ fn is_wanted(plan: &LabPlan, between: &Between) -> bool {
 /// Runs it.
 pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Vec<Row>, String), LabError> {
     let directory = prepared()?;
-    let betweens: Vec<Between> =
-        Between::ALL.into_iter().filter(|between| is_wanted(plan, between)).collect();
+    let no_guest = no_guest(plan.guest.as_deref());
+    let (betweens, without_guest): (Vec<Between>, Vec<Between>) = Between::ALL
+        .into_iter()
+        .filter(|between| is_wanted(plan, between))
+        .partition(|between| between.guest().is_none() || no_guest.is_none());
     let parts = parts(plan.quick);
     let mut shown = Shown::default();
     for round in 0..plan.runs {
@@ -150,12 +156,23 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
         }
     }
     let mode = format!(
-        "one stream of iperf3 between two hosts on virtual cables, offloads off everywhere; all processes of a gateway on processor {}, \
+        "one stream of iperf3 between two hosts on virtual cables, offloads off everywhere but at the TAP of a virtual machine; all processes of a gateway on processor {}, \
 everything else where the system puts it; {}",
         processors().gateway,
         steady()
     );
-    Ok((told(&betweens, &parts, &shown), mode))
+    let mut rows = told(&betweens, &parts, &shown);
+    for (between, why) in without_guest.iter().zip(no_guest.iter().cycle()) {
+        rows.push(Row::absent("the router", between.name(), why));
+    }
+    Ok((rows, mode))
+}
+
+/// Why there can be no virtual machine with the Linux of a folder.
+fn no_guest(folder: Option<&Path>) -> Option<String> {
+    let Some(folder) = folder else { return Some("no Linux is named by `--guest FOLDER`".to_owned()) };
+    let system = GuestSystem::below(folder, GuestLink::Tap).map_err(|error| error.to_string());
+    QEMU.found().and(system.map(drop)).err()
 }
 
 /// One turn.
@@ -167,7 +184,8 @@ fn take(
     plan: &LabPlan,
     shown: &mut Shown,
 ) -> Result<(), String> {
-    let joined = Joined::new(between, &part.policy, folder, processors().gateway, None)?;
+    let guest = plan.guest.as_deref().unwrap_or(Path::new(""));
+    let joined = Joined::new(between, &part.policy, folder, processors().gateway, None, guest)?;
     let hosts = StreamEnds { client: &joined.net.a, server: &joined.net.b, address: B.1 };
     let router = joined.router().map(|address| StreamEnds { server: &joined, address, ..hosts });
     for &measure in &part.measures {
@@ -189,7 +207,8 @@ fn take(
     Ok(())
 }
 
-/// The rows: T1 beside T0, T0 beside one process with the same back end, and one process beside Linux.
+/// The rows: T2 beside T1, T1 beside T0, T0 beside one process with the same back end, and one process beside
+/// Linux.
 fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
     let (what, unit) = ("TCP payload", "Gbit/s of TCP");
     let mut rows = Vec::new();
@@ -218,6 +237,7 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
                     Between::SplitNative => Between::OneProcess,
                     Between::Contained => Between::Split,
                     Between::ContainedNative => Between::SplitNative,
+                    Between::MachineByTap | Between::MachineByRings => Between::ContainedNative,
                     _ => Between::Linux,
                 };
                 let beside_place = if beside.has_policy() { place } else { 0 };

@@ -32,6 +32,9 @@ fn a_machine_is_linked_as_is_said() {
         let port = format!("kind = \"vnic\"\nvnic = {{ ethernet = \"02:00:00:00:01:0a\", guest = {guest} }}");
         let config = read(&port).expect("it is right");
         assert_eq!(config.ports[0].vnic.as_ref().and_then(|vnic| vnic.guest), link, "{guest}");
+        // Linux of a machine hands over by a TAP what is then to be finished.
+        let without_offloads = read(&format!("{port}\noffloads = \"off\""));
+        assert_eq!(without_offloads.is_ok(), link != Some(GuestLink::Tap), "{guest}");
     }
 }
 
@@ -59,6 +62,11 @@ fn what_cannot_be_is_refused() {
         ),
         (vnic(&format!("ethernet = \"02:00:00:00:01:01\", addresses = [{many}]")), "at most 64"),
         (vnic("ethernet = \"02:00:00:00:01:01\"") + "\noffloads = \"whole\"", "cut before they are judged"),
+        (vnic("ethernet = \"02:00:00:00:01:01\", guest = true") + "\noffloads = \"off\"", "none would pass"),
+        (
+            vnic("ethernet = \"02:00:00:00:01:01\", guest = \"tap\"") + "\noffloads = \"off\"",
+            "none would pass",
+        ),
     ] {
         let error = read(&port).expect_err(&port);
         assert!(error.contains(told), "{port}: {error}");
