@@ -10,11 +10,12 @@ use lang::pipeline::Decode;
 use offload::Offload;
 use offload::Offloaded;
 use packet::BATCH;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
 use suite::device::PATIENCE;
@@ -152,17 +153,45 @@ fn kernels(program: &Program) -> Vec<(KernelOptions, Kernel)> {
     kernels
 }
 
+/// A program, its name, and its kernels that are looked at.
+type Compiled = (String, Program, Vec<(KernelOptions, Kernel)>);
+
+/// The programs with all their kernels; and the good cases, each with its plain kernel and one other, which
+/// its name chooses: there are five times as many, and a compiler needs as long for one of theirs.
+static COMPILED: LazyLock<Vec<Compiled>> = LazyLock::new(|| {
+    let of_programs = programs("programs").into_iter().map(|(name, program)| {
+        let kernels = kernels(&program);
+        (name, program, kernels)
+    });
+    let of_cases = programs("suite/good").into_iter().map(|(name, program)| {
+        let mut all = kernels(&program).into_iter();
+        let plain = all.next();
+        let chosen = name.bytes().map(usize::from).sum::<usize>() % all.len().max(1);
+        let kernels = plain.into_iter().chain(all.nth(chosen)).collect();
+        (name, program, kernels)
+    });
+    let cases: Vec<Compiled> = of_cases.collect();
+    let forms: BTreeSet<String> =
+        cases.iter().flat_map(|case| &case.2).map(|(options, _)| format!("{options:?}")).collect();
+    assert_eq!(forms.len(), 6, "{forms:?}");
+    let all: Vec<Compiled> = of_programs.chain(cases).collect();
+    assert!(all.len() > 80, "{} programs have a kernel", all.len());
+    all
+});
+
+/// All of them.
+fn compiled() -> Vec<&'static Compiled> {
+    COMPILED.iter().collect()
+}
+
 #[test]
 fn cuda_text_compiles_to_ptx() {
     if !found("clang", "clang") {
         return;
     }
     let folder = Folder::new("cuda");
-    let mut all = programs("programs");
-    all.extend(programs("suite/good"));
-    assert!(all.len() > 80, "{} programs have a kernel", all.len());
-    each(all, |(name, program)| {
-        for (number, (_, kernel)) in kernels(program).iter().enumerate() {
+    each(compiled(), |(name, _, kernels)| {
+        for (number, (_, kernel)) in kernels.iter().enumerate() {
             let file = folder.0.join(format!("{name}-{number}.cu"));
             let ptx = ptx::of(&kernel.text(Dialect::Cuda), &file).map_err(|log| format!("{name}: {log}"))?;
             if !ptx.contains(".visible .entry run_packets(") {
@@ -250,10 +279,8 @@ fn cuda_text_becomes_machine_code_where_its_compiler_is_installed() {
         println!("skipped: {missing}");
         return;
     }
-    let mut all = programs("programs");
-    all.extend(programs("suite/good"));
-    each(all, |(name, program)| {
-        for (_, kernel) in kernels(program) {
+    each(compiled(), |(name, _, kernels)| {
+        for (_, kernel) in kernels {
             let code = gpu::compile_cuda(&kernel.text(Dialect::Cuda), 90);
             let code = code.map_err(|error| format!("{name}: {error}"))?;
             if !code.image().windows(11).any(|bytes| bytes == b"run_packets") {
@@ -288,10 +315,8 @@ fn opencl_text_that_keeps_running_compiles_for_devices_with_memory_of_both() {
         return;
     }
     let folder = Folder::new("opencl");
-    let mut all = programs("programs");
-    all.extend(programs("suite/good"));
-    each(all, |(name, program)| {
-        for (number, (_, kernel)) in kernels(program).iter().enumerate() {
+    each(compiled(), |(name, _, kernels)| {
+        for (number, (_, kernel)) in kernels.iter().enumerate() {
             let file = folder.0.join(format!("{name}-{number}.cl"));
             fs::write(&file, kernel.persistent_text(Dialect::OpenCl)).map_err(|error| error.to_string())?;
             for version in ["-cl-std=CL2.0", "-cl-std=CL3.0"] {
@@ -448,16 +473,13 @@ fn plain_text_does_nothing_undefined_and_means_the_same() {
     }
     let folder = Folder::new("plain");
     let arrivals = traffic(Profile::sample1(), 3_000, PORTS, 5);
-    let mut all = programs("programs");
-    all.extend(programs("suite/good"));
-    assert!(all.len() > 80, "{} programs have a kernel", all.len());
     let finished = Mutex::new(0);
-    each(all, |(name, program)| {
+    each(compiled(), |(name, program, kernels)| {
         let judge = see(program, BackendKind::Interpreter, &arrivals, PORTS, BATCH)
             .map_err(|error| error.to_string())?;
-        for (number, (options, _)) in kernels(program).into_iter().enumerate() {
+        for (number, (options, _)) in kernels.iter().enumerate() {
             let tell = |error: &dyn std::fmt::Display| format!("{name}, {options:?}: {error}");
-            let offload = Offload::new(program, PORTS, SEED, &options).map_err(|error| tell(&error))?;
+            let offload = Offload::new(program, PORTS, SEED, options).map_err(|error| tell(&error))?;
             let source = folder.0.join(format!("{name}-{number}.c"));
             let mut offloaded = Offloaded::new(offload, QueueDepth::BATCH, |kernel, geometry| {
                 Ok(Box::new(PlainDevice::new(&source, kernel, geometry)?))

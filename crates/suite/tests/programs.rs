@@ -7,6 +7,8 @@ use ir::Program;
 use lang::diagnostic::Severity;
 use lang::pipeline::Decode;
 use packet::Frames;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use suite::cores::each;
 use suite::corpus::{compile_file, files, root};
 use suite::outcome::see;
 use suite::packet_generator::Arrivals;
@@ -38,32 +40,35 @@ fn dealt(frames: Frames) -> Arrivals {
 
 #[test]
 fn in_source_tests_hold_on_both_back_ends() {
-    let mut cases = 0;
+    let run = AtomicUsize::new(0);
+    let mut all = Vec::new();
     for folder in ["programs", "suite/good"] {
-        for path in files(&root().join(folder), "rav").expect("the folder is there") {
-            for decode in DECODES {
-                let compiled = compile_file(&path, decode).expect("a case can be read");
-                let errors: Vec<_> =
-                    compiled.diagnostics.iter().filter(|found| found.severity == Severity::Error).collect();
-                let program = compiled.program.unwrap_or_else(|| panic!("{}: {errors:?}", path.display()));
-                assert!(!compiled.tests.is_empty(), "{} has no test", path.display());
-                for case in &compiled.tests {
-                    for back_end in BackendKind::ALL {
-                        let mismatch = engine::case::run(&program, case, back_end).expect("it loads");
-                        assert_eq!(
-                            mismatch,
-                            None,
-                            "{}, {:?}, {decode:?}, {back_end:?}",
-                            path.display(),
-                            case.name
-                        );
-                        cases += 1;
+        all.extend(files(&root().join(folder), "rav").expect("the folder is there"));
+    }
+    each(all, |path| {
+        for decode in DECODES {
+            let place = format!("{}, {decode:?}", path.display());
+            let compiled = compile_file(path, decode).expect("a case can be read");
+            let errors: Vec<_> =
+                compiled.diagnostics.iter().filter(|found| found.severity == Severity::Error).collect();
+            let program = compiled.program.ok_or_else(|| format!("{place}: {errors:?}"))?;
+            if compiled.tests.is_empty() {
+                return Err(format!("{place}: it has no test"));
+            }
+            for case in &compiled.tests {
+                for back_end in BackendKind::ALL {
+                    let mismatch = engine::case::run(&program, case, back_end);
+                    if let Some(mismatch) = mismatch.map_err(|error| format!("{place}: {error}"))? {
+                        return Err(format!("{place}, {:?}, {back_end:?}: {mismatch:?}", case.name));
                     }
+                    run.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
-    }
-    assert!(cases > 500, "only {cases} cases were run");
+        Ok(())
+    });
+    let run = run.into_inner();
+    assert!(run > 500, "only {run} cases were run");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The tests of all crates: built by cargo, then each binary is a process of its own with a name, a time and
 //! a limit.
 
+use super::build::release_build;
+use super::priority::Priority;
 use super::{Context, Outcome, cargo, deadline, execute, packages};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,24 +16,31 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one binary may take. The slowest takes a fifth of this on two cores.
-const LONGEST: Duration = Duration::from_secs(20 * 60);
+/// How long one binary may take. The slowest takes an eighth of this on two cores.
+const LONGEST: Duration = Duration::from_secs(40 * 60);
 
-/// The beginnings of names of binaries that run alone: they send packets in real time, or wait for other
-/// threads with a limit.
-const ALONE: &[&str] = &[
+/// The beginnings of names of binaries that wait for the clock: they send packets in real time, or wait for
+/// other threads with a limit. They run one after the other, and come first wherever they want a processor.
+const WAITING: &[&str] = &[
     "cli lab_live",
     "cli live",
+    "client ",
+    "confinement ",
+    "container ",
     "engine ",
     "gateway ",
     "gpu ",
     "import kernel",
     "ports ",
     "ravelin-launch ",
+    "ravelin-vhost ",
     "redteam live",
+    "rig ",
     "suite cuda",
     "suite holding",
+    "suite nftables",
     "suite persistent",
+    "xtask ",
 ];
 
 /// The beginnings of names of binaries that run first, so that no core is idle at the end: they take longest.
@@ -47,28 +57,38 @@ pub(super) struct Binary {
 }
 
 impl Binary {
-    fn runs_alone(&self) -> bool {
-        ALONE.iter().any(|alone| self.name.starts_with(alone))
+    fn waits(&self) -> bool {
+        WAITING.iter().any(|waiting| self.name.starts_with(waiting))
     }
 }
 
-/// Builds and runs unit, integration and doc tests: as many binaries side by side as there are cores, then
-/// one after the other those that need the machine.
+/// Builds and runs unit, integration and doc tests. Those that wait for the clock leave most of the time of
+/// the processors over. All others use it, as many side by side as there are cores, and behind them the build
+/// of the step `release`, if that was chosen, too.
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let begin = Instant::now();
     let binaries = build(context, &["--workspace"])?;
-    // Programs that tests of other crates start are not built for these. The core comes last, alone: built
-    // with all other crates, it has their features, and tests start the one that users have.
-    for program in ["ravelin-front", "ravelin-vhost", "ravelin-core-native", "ravelin-core"] {
-        execute(&mut cargo(context, &["build", "--locked", "--quiet", "--package", program]))?;
-    }
+    // The core once more, alone: built with all other crates, as the other programs that tests start, it has
+    // their features, and it is to be the one that users have.
+    execute(&mut cargo(context, &["build", "--locked", "--quiet", "--package", "ravelin-core"]))?;
     println!("{} test binaries were built in {:.0} s", binaries.len(), begin.elapsed().as_secs_f64());
     let count = binaries.len();
-    let (alone, mut others): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::runs_alone);
+    let (waiting, mut others): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::waits);
     others.sort_by_key(|binary| !LONG.iter().any(|long| binary.name.starts_with(long)));
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut failed = side_by_side(context, &others, cores);
-    failed.extend(side_by_side(context, &alone, 1));
+    let failed = thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            let failed = side_by_side(context, &others, cores, Priority::Low);
+            if context.builds_release && failed.is_empty() {
+                // The step `release` tells if it cannot be built.
+                let _ = execute(&mut Priority::Low.of(release_build(context)));
+            }
+            failed
+        });
+        let mut failed = side_by_side(context, &waiting, 1, Priority::Usual);
+        failed.extend(beside.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        failed
+    });
     println!("--- doc tests");
     let mut doc = cargo(context, &["test", "--doc", "--workspace", "--locked", "--no-fail-fast", "--quiet"]);
     execute(doc.env("PATH", packages::search_path(context)))?;
@@ -78,24 +98,28 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
 
 /// Runs binaries, at most `slots` at a time, and shows what each printed when it has ended. Returns the names
 /// of those that failed.
-fn side_by_side<'a>(context: &Context, binaries: &'a [Binary], slots: usize) -> Vec<&'a str> {
+fn side_by_side<'a>(
+    context: &Context,
+    binaries: &'a [Binary],
+    slots: usize,
+    priority: Priority,
+) -> Vec<&'a str> {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(Vec::new());
     let work = || {
         while let Some(binary) = binaries.get(next.fetch_add(1, Ordering::Relaxed)) {
             let begin = Instant::now();
             let mut printed = Vec::new();
-            let word = match run_one(context, binary, &mut printed) {
+            let word = match run_one(context, binary, priority, &mut printed) {
                 Ok(status) if status.success() => "passed".to_owned(),
                 Ok(status) => format!("FAILED: {status}"),
                 Err(error) => format!("FAILED: {error:#}"),
             };
-            // Also keeps the output of one binary together.
-            let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-            println!("--- {}: {word} in {:.1} s", binary.name, begin.elapsed().as_secs_f64());
-            println!("{}", String::from_utf8_lossy(&printed).trim());
+            let (seconds, printed) = (begin.elapsed().as_secs_f64(), String::from_utf8_lossy(&printed));
+            // In one piece, since other binaries end meanwhile.
+            println!("--- {}: {word} in {seconds:.1} s\n{}", binary.name, printed.trim());
             if word != "passed" {
-                failed.push(binary.name.as_str());
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push(binary.name.as_str());
             }
         }
     };
@@ -108,13 +132,19 @@ fn side_by_side<'a>(context: &Context, binaries: &'a [Binary], slots: usize) -> 
 }
 
 /// Runs a binary, and appends to `printed` what it printed.
-fn run_one(context: &Context, binary: &Binary, printed: &mut Vec<u8>) -> anyhow::Result<ExitStatus> {
+fn run_one(
+    context: &Context,
+    binary: &Binary,
+    priority: Priority,
+    printed: &mut Vec<u8>,
+) -> anyhow::Result<ExitStatus> {
     let folder = context.target.join("printed");
     fs::create_dir_all(&folder)?;
     let path = folder.join(format!("{}.txt", binary.name.replace(' ', "-")));
     let file = File::create(&path)?;
     let mut command = Command::new(&binary.file);
     command.arg("--quiet").current_dir(&binary.folder).env("PATH", packages::search_path(context));
+    let mut command = priority.of(command);
     let ended = deadline::run(command.stdout(file.try_clone()?).stderr(file), LONGEST);
     *printed = fs::read(&path)?;
     ended
@@ -160,23 +190,26 @@ mod tests {
     #[test]
     fn what_fails_side_by_side_is_named() {
         let target = std::env::temp_dir().join(format!("ravelin-binaries-{}", std::process::id()));
-        let context = Context { root: "/".into(), target: target.clone(), checkout: None };
+        let context =
+            Context { root: "/".into(), target: target.clone(), checkout: None, builds_release: false };
         let binaries = [
             named("a good", "/bin/true"),
             named("a bad", "/bin/false"),
             named("a missing", "/no/such/file"),
             named("b good", "/bin/true"),
         ];
-        let mut failed = side_by_side(&context, &binaries, 2);
-        failed.sort_unstable();
-        assert_eq!(failed, ["a bad", "a missing"]);
+        for priority in [Priority::Usual, Priority::Low] {
+            let mut failed = side_by_side(&context, &binaries, 2, priority);
+            failed.sort_unstable();
+            assert_eq!(failed, ["a bad", "a missing"]);
+        }
         fs::remove_dir_all(target).expect("it holds what was printed");
     }
 
     #[test]
-    fn binaries_that_wait_for_the_clock_run_alone() {
-        assert!(named("cli live_router", "/t").runs_alone() && named("ports ports", "/t").runs_alone());
-        assert!(!named("cli run", "/t").runs_alone() && !named("suite router", "/t").runs_alone());
+    fn binaries_that_wait_for_the_clock_are_known_by_their_names() {
+        assert!(named("cli live_router", "/t").waits() && named("ports ports", "/t").waits());
+        assert!(!named("cli run", "/t").waits() && !named("suite router", "/t").waits());
     }
 
     #[test]

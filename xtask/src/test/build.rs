@@ -2,6 +2,7 @@
 
 use super::{Context, Outcome, cargo, execute};
 use anyhow::ensure;
+use std::process::Command;
 
 pub(super) fn format(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(context, &["fmt", "--all", "--check"]))
@@ -22,10 +23,10 @@ pub(super) fn documentation(context: &Context) -> anyhow::Result<Outcome> {
     execute(cargo(context, &arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Builds `ravelin` and the confined processes but the core, and with them the searches of later steps: by
-/// themselves they would have their libraries built once more, with fewer features.
-pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
-    execute(&mut cargo(
+/// The command that builds `ravelin` and the confined processes but the core, and with them the searches of
+/// later steps: by themselves they would have their libraries built once more, with fewer features.
+pub(super) fn release_build(context: &Context) -> Command {
+    cargo(
         context,
         &[
             "build",
@@ -42,7 +43,11 @@ pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
             "--package",
             "ravelin-vhost",
         ],
-    ))
+    )
+}
+
+pub(super) fn release(context: &Context) -> anyhow::Result<Outcome> {
+    execute(&mut release_build(context))
 }
 
 /// Builds the core alone, since together with other crates it would have their features.

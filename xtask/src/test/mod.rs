@@ -9,6 +9,7 @@ mod fuzz;
 mod judge;
 mod kernel;
 mod packages;
+mod priority;
 mod program;
 mod soak;
 
@@ -32,6 +33,8 @@ struct Context {
     target: PathBuf,
     /// What git said of the checkout before the first step; nothing where this is no checkout of git.
     checkout: Option<String>,
+    /// Whether the step `release` comes later.
+    builds_release: bool,
 }
 
 struct Step {
@@ -39,6 +42,8 @@ struct Step {
     what: &'static str,
     run: fn(&Context) -> anyhow::Result<Outcome>,
 }
+
+const RELEASE: &str = "release";
 
 /// The steps in order: cheap ones first, then those that need the release binary. A new check is a new line
 /// here.
@@ -60,11 +65,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "fuzz-targets", what: "the fuzz targets compile", run: build::fuzz_targets },
     Step { name: "fuzz", what: "hostile bytes to the readers of the core, 60 s each", run: fuzz::core },
-    Step {
-        name: "release",
-        what: "cargo build --release of ravelin and of the searches",
-        run: build::release,
-    },
+    Step { name: RELEASE, what: "cargo build --release of ravelin and of the searches", run: build::release },
     Step {
         name: "core-tables",
         what: "bytecode and tables in the forms of the core mean what the judge says",
@@ -112,7 +113,8 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let chosen = choose(options)?;
-    let context = context(root)?;
+    let builds_release = chosen.iter().any(|step| step.name == RELEASE);
+    let context = Context { builds_release, ..context(root)? };
     let strict = std::env::var("CI").is_ok_and(|value| value == "true");
     let mut report = Vec::new();
     for step in chosen {
@@ -160,7 +162,12 @@ pub(crate) fn fuzz(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
 }
 
 fn context(root: &Path) -> anyhow::Result<Context> {
-    Ok(Context { root: root.to_owned(), target: target()?, checkout: checkout::status(root) })
+    Ok(Context {
+        root: root.to_owned(),
+        target: target()?,
+        checkout: checkout::status(root),
+        builds_release: false,
+    })
 }
 
 /// Prints a line a step and the closing line. True if none failed.
