@@ -78,6 +78,10 @@ fuzz_target!(|data: &[u8]| {
 
     let (start, offset) = virtio.open_sum().map_or((0, 0), |(start, offset)| (start.into(), offset.into()));
     let field = start + offset;
+    if let Some(judged) = VirtioHeader::judged(header, frame.len()) {
+        assert_eq!(judged, virtio);
+        assert!(judged.is_open() && field + 2 <= frame.len(), "it is taken as it is");
+    }
     let mut finished = frame.clone();
     if virtio.complete(&mut finished) {
         // SCTP's checksum has four bytes, and is no sum.

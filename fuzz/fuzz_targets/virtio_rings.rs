@@ -23,7 +23,7 @@ fn handed(rings: Option<Rings>) -> HandedOver {
     HandedOver {
         interface: "guest".to_owned(),
         kind: PortKind::Vhost,
-        offloads: Offloads::Off,
+        offloads: Offloads::Cut,
         promiscuous: true,
         keeps_tags: true,
         frame: 0,
@@ -40,7 +40,7 @@ fn rings() -> Rings {
         used: START + at + 0x200,
     };
     let regions = vec![GuestRegion { start: START, length: LENGTH, offset: 0 }];
-    Rings { regions, receive: place(0), transmit: place(0x400) }
+    Rings { regions, receive: place(0), transmit: place(0x400), unfinished: true }
 }
 
 fn bell() -> (OwnedFd, UnixStream) {

@@ -15,7 +15,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VhostSupply {
     /// With one descriptor: its end of the bell, at whose other end the core is.
-    Bell,
+    Bell {
+        /// Whether the core takes long segments and open checksums of the machine.
+        takes_unfinished: bool,
+    },
     /// With no descriptor: nothing is used any more of what was shared before the last report.
     LetGo,
 }
@@ -41,7 +44,8 @@ mod tests {
     fn the_longest_report_fits() {
         let region = GuestRegion { start: u64::MAX, length: u64::MAX, offset: u64::MAX };
         let ring = RingPlace { size: u16::MAX, descriptors: u64::MAX, available: u64::MAX, used: u64::MAX };
-        let rings = Rings { regions: vec![region; MOST_REGIONS], receive: ring, transmit: ring };
+        let rings =
+            Rings { regions: vec![region; MOST_REGIONS], receive: ring, transmit: ring, unfinished: true };
         let written = frame::written(&VhostReport::Shares(rings)).expect("written");
         assert!(written.len() - 4 <= LONGEST_VHOST_REPORT, "{}", written.len());
     }

@@ -33,6 +33,8 @@ const AS_PACKETS: u8 = 0x40;
 /// The protocol number of SCTP, and where its checksum stands.
 const SCTP: u8 = 132;
 const SCTP_FIELD: usize = 8;
+/// Where TCP's stands.
+const TCP_FIELD: u16 = 16;
 /// Where UDP's stands.
 const UDP_FIELD: usize = 6;
 
@@ -65,6 +67,10 @@ pub struct VirtioHeader {
 impl VirtioHeader {
     /// Bytes of the header.
     pub const LEN: usize = 10;
+
+    /// The most bytes before TCP in a segment that nobody has looked at before: Ethernet, IPv6 and short
+    /// extension headers, or headers of a tunnel.
+    pub const MOST_HEADERS: u16 = 256;
 
     /// Nothing is left to do.
     pub const NONE: VirtioHeader =
@@ -115,6 +121,22 @@ impl VirtioHeader {
         })
     }
 
+    /// As [`read`](VirtioHeader::read) for a header that nobody has looked at before, and its frame: `None`
+    /// unless it says that a checksum is open which the frame has, or the same of a segment of TCP, which has
+    /// at most [`MOST_HEADERS`](VirtioHeader::MOST_HEADERS) bytes before TCP: each of its packets has them
+    /// again.
+    pub fn judged(bytes: &[u8; VirtioHeader::LEN], frame_length: usize) -> Option<VirtioHeader> {
+        let header = VirtioHeader::read(bytes);
+        let is_known = match bytes[1] {
+            0 => header.gso_size == 0,
+            TCP4 | TCP6 => header.start <= VirtioHeader::MOST_HEADERS && header.offset == TCP_FIELD,
+            _ => false,
+        };
+        let checksum_ends = usize::from(header.start) + usize::from(header.offset) + 2;
+        let is_in_frame = checksum_ends.max(usize::from(header.headers)) <= frame_length;
+        (bytes[0] == NEEDS_CHECKSUM && is_known && is_in_frame).then_some(header)
+    }
+
     /// Writes the header.
     pub fn write(&self) -> [u8; VirtioHeader::LEN] {
         let mut bytes = [0; VirtioHeader::LEN];
@@ -162,7 +184,7 @@ impl VirtioHeader {
             headers: headers as u16,
             gso_size: size as u16,
             start: transport as u16,
-            offset: 16,
+            offset: TCP_FIELD,
         }
     }
 
@@ -390,6 +412,46 @@ mod tests {
         link().ipv6([1; 16], [2; 16], 7).tcp(80, 4000, 5, 6).write(&mut six, b"hello").expect("fits");
         tagged().ipv4([1, 2, 3, 4], [5, 6, 7, 8], 9).tcp(1, 2, 3, 4).write(&mut with_tag, b"").expect("fits");
         vec![(four, 34, 6), (six, 54, 16), (with_tag, 38, 16)]
+    }
+
+    #[test]
+    fn a_header_that_nobody_has_looked_at_is_taken_only_if_it_is_understood_exactly() {
+        let most = VirtioHeader::MOST_HEADERS;
+        let header = |flags, gso_type, gso_size, start, offset| {
+            let header = VirtioHeader { flags: 0, gso_type, headers: 54, gso_size, start, offset };
+            let mut bytes = header.write();
+            bytes[0] = flags;
+            bytes
+        };
+        for right in [
+            header(1, 0, 0, 34, 6),
+            header(1, 0, 0, 3_000 - 8, 6),
+            header(1, TCP4, 1_460, 34, 16),
+            header(1, TCP6, 8, most, 16),
+        ] {
+            let taken = VirtioHeader::judged(&right, 3_000);
+            assert_eq!(taken, Some(VirtioHeader::read(&right)), "{right:?}");
+        }
+        for wrong in [
+            header(0, TCP4, 1_460, 34, 16),
+            header(2, 0, 0, 34, 16),
+            header(3, 0, 0, 34, 16),
+            header(0x81, 0, 0, 34, 16),
+            header(1, 0, 1, 34, 16),
+            header(1, 2, 1_460, 34, 16),
+            header(1, 3, 1_460, 34, 6),
+            header(1, UDP, 1_460, 34, 6),
+            header(1, TCP4 | CONGESTION, 1_460, 34, 16),
+            header(1, TCP4, 1_460, 34, 6),
+            header(1, TCP4, 1_460, most + 1, 16),
+            header(1, 0, 0, 3_000 - 7, 6),
+            header(1, 0, 0, u16::MAX, u16::MAX),
+        ] {
+            assert_eq!(VirtioHeader::judged(&wrong, 3_000), None, "{wrong:?}");
+        }
+        // Headers that the frame does not have.
+        assert_eq!(VirtioHeader::judged(&header(1, 0, 0, 34, 6), 53), None);
+        assert!(VirtioHeader::judged(&header(1, 0, 0, 34, 6), 54).is_some());
     }
 
     #[test]

@@ -24,6 +24,7 @@ use messages::Channel;
 use messages::limits::{ANSWERED_WITHIN, LONGEST_VHOST_REPORT};
 use messages::listening::{Listening, listen};
 use messages::vhost::{VhostReport, VhostSupply};
+use ports::live::Offloads;
 use ports::live::vhost::Rings;
 use ports::live::vhost::limits::MOST_REGIONS;
 use std::ffi::OsStr;
@@ -167,8 +168,10 @@ impl MachineLink {
                 self.began = Some(Instant::now());
                 self.connections += 1;
                 let number = (self.port, self.connections);
+                let takes_unfinished = port.wanted.offloads == Offloads::Cut;
+                let monitor = (&stream, takes_unfinished);
                 let connection =
-                    Connection::start(number, &stream, settings, self.passed_on.clone(), events)?;
+                    Connection::start(number, monitor, settings, self.passed_on.clone(), events)?;
                 // It works for the container, and takes its part of what that may take.
                 let bounded = port.container.as_ref().map(|holder| holder.bound(connection.process.id()));
                 if let Some(Err(error)) = bounded
@@ -261,10 +264,10 @@ impl MachineLink {
 }
 
 impl Connection {
-    /// Starts the process for a monitor.
+    /// Starts the process for a monitor, and says whether the core takes what is unfinished.
     fn start(
         (port, number): (u16, u64),
-        monitor: &UnixStream,
+        (monitor, takes_unfinished): (&UnixStream, bool),
         settings: &Settings,
         passed_on: Arc<Mutex<PassedOn>>,
         events: &SyncSender<Event>,
@@ -272,7 +275,7 @@ impl Connection {
         let program = settings.vhost.as_deref().ok_or(io::ErrorKind::NotFound).map_err(io::Error::from)?;
         let ((mut channel, theirs), (bell, rung)) = (Channel::pair()?, UnixStream::pair()?);
         channel.send_within(ANSWERED_WITHIN)?;
-        channel.send(&VhostSupply::Bell, &[rung.as_fd()])?;
+        channel.send(&VhostSupply::Bell { takes_unfinished }, &[rung.as_fd()])?;
         let arguments: Vec<&OsStr> = do_without(settings).collect();
         let descriptors = &[(theirs.as_fd(), 0), (monitor.as_fd(), 1)];
         let start = Start { role: Role::Vhost, program, arguments: &arguments, descriptors };

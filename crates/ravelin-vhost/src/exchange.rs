@@ -49,6 +49,8 @@ pub struct Side {
     pub monitor: UnixStream,
     /// This end of the bell.
     pub bell: OwnedFd,
+    /// Whether the core takes long segments and open checksums of the machine.
+    pub takes_unfinished: bool,
     /// How long the gateway has to let go of what was shared.
     pub let_go_within: Duration,
     /// Tells somebody what is wrong.
@@ -102,9 +104,9 @@ impl Sharing for Launch {
 /// # Errors
 /// The monitor asks for what cannot be.
 pub fn exchange(side: Side) -> Result<(), ExchangeError> {
-    let Side { launch, mut monitor, bell, let_go_within, say } = side;
+    let Side { launch, mut monitor, bell, takes_unfinished, let_go_within, say } = side;
     let mut launch = Launch { channel: launch, let_go_within, say, said: false };
-    let (mut negotiation, mut pauses) = (Negotiation::default(), false);
+    let (mut negotiation, mut pauses) = (Negotiation::new(takes_unfinished), false);
     loop {
         let (asked, rung, gone, kicked) = {
             let kicks: Vec<_> = negotiation.kicks().filter(|_| !pauses).collect();
@@ -174,13 +176,15 @@ fn is_kicked(mut kick: &File) -> io::Result<bool> {
     }
 }
 
-/// What `launch` hands over first.
+/// What `launch` hands over first: this end of the bell, and whether the core takes what is unfinished.
 ///
 /// # Errors
 /// Something else comes.
-pub fn supplied(launch: &mut Channel) -> Result<OwnedFd, ExchangeError> {
+pub fn supplied(launch: &mut Channel) -> Result<(OwnedFd, bool), ExchangeError> {
     match launch.receive::<VhostSupply>(LONGEST_SUPPLY)? {
-        Some((VhostSupply::Bell, mut descriptors)) => descriptors.pop(),
+        Some((VhostSupply::Bell { takes_unfinished }, mut descriptors)) => {
+            descriptors.pop().map(|bell| (bell, takes_unfinished))
+        }
         _ => None,
     }
     .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())

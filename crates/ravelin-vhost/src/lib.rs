@@ -13,4 +13,4 @@ mod negotiation;
 
 pub use exchange::{ExchangeError, Side, exchange, supplied};
 pub use message::{LONGEST_BODY, MOST_FILES, Message, VhostMessageError, receive};
-pub use negotiation::{FEATURES, Negotiation, PROTOCOL_FEATURES, RequestError, Sharing};
+pub use negotiation::{FEATURES, Negotiation, PROTOCOL_FEATURES, RequestError, Sharing, UNFINISHED};

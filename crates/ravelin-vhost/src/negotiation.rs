@@ -23,8 +23,16 @@ const HAS_PROTOCOL_FEATURES: u64 = 1 << 30;
 /// VHOST_USER_PROTOCOL_F_REPLY_ACK.
 const REPLY_ACK: u64 = 1 << 3;
 
-/// The features of the card: none of those by which frames would be unfinished, or descriptors further away.
+/// VIRTIO_NET_F_CSUM: the machine's packets may have open checksums.
+const CHECKSUMS: u64 = 1;
+/// VIRTIO_NET_F_HOST_TSO4 and VIRTIO_NET_F_HOST_TSO6: it may send long segments of TCP.
+const SEGMENTS: u64 = 1 << 11 | 1 << 12;
+
+/// The features that the card always has: none by which descriptors would be further away, or by which what
+/// the machine receives would be unfinished.
 pub const FEATURES: u64 = VERSION_1 | HAS_PROTOCOL_FEATURES;
+/// Those that it has besides where the core finishes what the machine sends.
+pub const UNFINISHED: u64 = CHECKSUMS | SEGMENTS;
 /// Those of the protocol.
 pub const PROTOCOL_FEATURES: u64 = REPLY_ACK;
 
@@ -111,8 +119,9 @@ struct Ring {
 }
 
 /// What was agreed on.
-#[derive(Default)]
 pub struct Negotiation {
+    /// The features that are offered.
+    offered: u64,
     regions: Vec<Region>,
     /// That of what the machine receives, and that of what it sends.
     rings: [Ring; 2],
@@ -150,6 +159,18 @@ impl Numbers<'_> {
 }
 
 impl Negotiation {
+    /// Nothing so far. `takes_unfinished` says whether the core finishes what the machine sends.
+    pub fn new(takes_unfinished: bool) -> Negotiation {
+        Negotiation {
+            offered: FEATURES | if takes_unfinished { UNFINISHED } else { 0 },
+            regions: Vec::new(),
+            rings: Default::default(),
+            features: 0,
+            protocol_features: 0,
+            shares: false,
+        }
+    }
+
     /// The files by which the driver notifies the gateway, while something is shared.
     pub fn kicks(&self) -> impl Iterator<Item = &File> {
         self.rings.iter().filter(|_| self.shares).filter_map(|ring| ring.kick.as_ref())
@@ -189,12 +210,16 @@ impl Negotiation {
         }
         let mut answer = None;
         match asked {
-            request::GET_FEATURES => answer = Some(FEATURES.to_ne_bytes().to_vec()),
+            request::GET_FEATURES => answer = Some(self.offered.to_ne_bytes().to_vec()),
             request::SET_FEATURES => {
-                self.features = numbers.long()?;
-                if self.features & !FEATURES != 0 {
+                let features = numbers.long()?;
+                if features & !self.offered != 0 {
                     return Err(wrong("features that were not offered"));
                 }
+                if self.shares && features != self.features {
+                    return Err(wrong("features are changed while rings are used"));
+                }
+                self.features = features;
             }
             request::SET_OWNER => {}
             request::RESET_OWNER => {
@@ -323,7 +348,10 @@ impl Negotiation {
             })
         };
         let regions = self.regions.iter().map(|region| region.shared).collect();
-        let rings = Rings { regions, receive: place(receive)?, transmit: place(transmit)? };
+        // Segments have open checksums, so without these there are none (Virtual I/O Device 1.2, 5.1.3.1). Who
+        // has agreed on checksums alone and sends segments has them cut.
+        let unfinished = self.features & CHECKSUMS != 0;
+        let rings = Rings { regions, receive: place(receive)?, transmit: place(transmit)?, unfinished };
         let files: Vec<_> = self.regions.iter().map(|region| region.file.as_fd()).collect();
         to.share(&rings, &files)?;
         self.shares = true;

@@ -38,10 +38,10 @@ pub(crate) fn run(mut arguments: Parser) -> Result<(), ProcessError> {
     }
     let entered = confinement::enter(Role::Vhost, &without)?;
     let mut launch = Channel::of(io::stdin().as_fd().try_clone_to_owned()?);
-    let bell = supplied(&mut launch)?;
+    let (bell, takes_unfinished) = supplied(&mut launch)?;
     let monitor = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
     entered.lock()?;
-    Ok(exchange(Side { launch, monitor, bell, let_go_within: LET_GO_WITHIN, say })?)
+    Ok(exchange(Side { launch, monitor, bell, takes_unfinished, let_go_within: LET_GO_WITHIN, say })?)
 }
 
 /// Says a line. Where nobody can read it, the machine matters more.

@@ -6,7 +6,9 @@ use messages::Channel;
 use messages::limits::LONGEST_VHOST_REPORT;
 use messages::vhost::{VhostReport, VhostSupply};
 use ports::live::vhost::{BROKEN, GuestRegion, NOTIFY, RingPlace, Rings};
-use ravelin_vhost::{ExchangeError, FEATURES, LONGEST_BODY, MOST_FILES, PROTOCOL_FEATURES, Side, exchange};
+use ravelin_vhost::{
+    ExchangeError, FEATURES, LONGEST_BODY, MOST_FILES, PROTOCOL_FEATURES, Side, UNFINISHED, exchange,
+};
 use rig::virtio_driver::{Driver, MEMORY, RECEIVE, RingAt, SIZE, START, TRANSMIT};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -35,18 +37,25 @@ struct Others {
 
 impl Others {
     fn new() -> Others {
-        Others::letting_go_within(LIMIT)
+        Others::of(LIMIT, false)
     }
 
-    /// Where the gateway has so long to let go of what was shared.
-    fn letting_go_within(let_go_within: Duration) -> Others {
+    /// Where the gateway has so long to let go of what was shared, and takes what is unfinished, if that is so.
+    fn of(let_go_within: Duration, takes_unfinished: bool) -> Others {
         let (launch, theirs) = Channel::pair().expect("a channel");
         let (bell, rung) = UnixStream::pair().expect("a bell");
         let (monitor, connection) = UnixStream::pair().expect("a connection");
         bell.set_read_timeout(Some(LIMIT)).expect("a limit");
         monitor.set_read_timeout(Some(LIMIT)).expect("a limit");
-        let side =
-            Side { launch: theirs, monitor: connection, bell: rung.into(), let_go_within, say: |_| {} };
+        let (bell_of_process, say): (_, fn(&str)) = (rung.into(), |_| {});
+        let side = Side {
+            launch: theirs,
+            monitor: connection,
+            bell: bell_of_process,
+            takes_unfinished,
+            let_go_within,
+            say,
+        };
         Others { launch, bell, monitor, process: thread::spawn(move || exchange(side)) }
     }
 
@@ -73,7 +82,7 @@ fn expected() -> Rings {
         used: START + at.used,
     };
     let regions = vec![GuestRegion { start: START, length: 1 << MEMORY, offset: 0 }];
-    Rings { regions, receive: place(RECEIVE), transmit: place(TRANSMIT) }
+    Rings { regions, receive: place(RECEIVE), transmit: place(TRANSMIT), unfinished: false }
 }
 
 /// Agrees on everything, and says by which events both sides of each ring are told.
@@ -181,6 +190,25 @@ fn a_front_end_of_others_agrees_on_everything_and_both_sides_are_told() {
 fn wait() -> bool {
     thread::sleep(Duration::from_millis(1));
     false
+}
+
+#[test]
+fn unfinished_frames_are_agreed_on_where_the_core_finishes_them_and_the_driver_asks_for_it() {
+    for (wanted, unfinished) in [(UNFINISHED, true), (1, true), (1 << 11, false), (0, false)] {
+        let mut others = Others::of(LIMIT, true);
+        let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
+        assert_eq!(front_end.get_features().expect("features"), FEATURES | UNFINISHED);
+        offer(&mut front_end, FEATURES | wanted, &driver.file(), AT_MONITOR, AT_MONITOR);
+        match others.report().0 {
+            VhostReport::Shares(rings) => assert_eq!(rings.unfinished, unfinished, "{wanted:#x}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let others = Others::new();
+    let mut front_end = others.front_end();
+    assert_eq!(front_end.get_features().expect("features"), FEATURES);
+    front_end.set_features(FEATURES | 1).expect("sent");
+    others.ends("were not offered");
 }
 
 #[test]
@@ -328,7 +356,7 @@ fn a_ring_that_is_used_is_not_changed() {
 
 #[test]
 fn a_gateway_that_does_not_let_go_ends_the_connection() {
-    let mut others = Others::letting_go_within(Duration::from_millis(50));
+    let mut others = Others::of(Duration::from_millis(50), false);
     let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
     negotiate(&mut front_end, &driver.file());
     assert!(matches!(others.report().0, VhostReport::Shares(_)));

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 /// The first address of the memory at the monitor.
 pub(crate) const AT_MONITOR: u64 = 0x7f00_0000_0000;
-/// VIRTIO_F_VERSION_1 and VHOST_USER_F_PROTOCOL_FEATURES.
-pub(crate) const FEATURES: u64 = 1 << 32 | 1 << 30;
+/// VIRTIO_F_VERSION_1, VHOST_USER_F_PROTOCOL_FEATURES, and those by which frames may be unfinished:
+/// VIRTIO_NET_F_CSUM, VIRTIO_NET_F_HOST_TSO4 and VIRTIO_NET_F_HOST_TSO6.
+pub(crate) const FEATURES: u64 = 1 << 32 | 1 << 30 | 1 | 1 << 11 | 1 << 12;
 /// How long the gateway may take to look at a ring.
 const LIMIT: Duration = Duration::from_secs(30);
 

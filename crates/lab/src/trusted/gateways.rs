@@ -287,8 +287,8 @@ impl Joined {
             text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\nkeep_from_kernel = true\n"));
         }
         text.push_str(&format!("[[port]]\ninterface = \"{ROUTER_PORT}\"\n"));
-        // The Linux of a virtual machine hands unfinished packets over by a TAP.
-        if self.between != Between::MachineByTap {
+        // The Linux of a virtual machine hands unfinished packets over.
+        if self.between.guest().is_none() {
             text.push_str("offloads = \"off\"\n");
         }
         if self.between.is_contained() {

@@ -156,7 +156,7 @@ pub(crate) fn rows(plan: &LabPlan, progress: &mut dyn FnMut(&str)) -> Result<(Ve
         }
     }
     let mode = format!(
-        "one stream of iperf3 between two hosts on virtual cables, offloads off everywhere but at the TAP of a virtual machine; all processes of a gateway on processor {}, \
+        "one stream of iperf3 between two hosts on virtual cables, offloads off everywhere but at the link of a virtual machine; all processes of a gateway on processor {}, \
 everything else where the system puts it; {}",
         processors().gateway,
         steady()

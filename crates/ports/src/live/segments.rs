@@ -14,10 +14,13 @@ use packet::segment::{Joined, Segments};
 use packet::{BATCH, Batch, OpenClasses, PortNumber, Region, VirtioHeader};
 use std::os::fd::RawFd;
 
-/// Cuts segments that come in by a port's lanes, and joins packets that leave by them.
+/// Cuts segments that come in by a port's lanes, and joins packets that leave by them, where those take
+/// segments.
 pub(super) fn packets_only(attached: Attached) -> Attached {
-    let each =
-        |lane: Lane| Lane { receive: Box::new(Cut::new(lane.receive)), send: Box::new(Join::new(lane.send)) };
+    let each = |Lane { receive, send }: Lane| {
+        let send = if send.takes_segments() { Box::new(Join::new(send)) } else { send };
+        Lane { receive: Box::new(Cut::new(receive)), send }
+    };
     Attached { lanes: attached.lanes.into_iter().map(each).collect(), ..attached }
 }
 

@@ -8,8 +8,9 @@
 //! each frame: | virtio-net header, 12 bytes | the frame … |  (Virtual I/O Device 1.2, 5.1.6)
 //! ```
 //!
-//! A frame is copied out of the memory before anybody looks at it, so that what was judged is what leaves. No
-//! offload is agreed on: a header that says more than nothing is refused.
+//! A frame is copied out of the memory before anybody looks at it, so that what was judged is what leaves.
+//! What the machine sends may be unfinished where that was agreed on: long segments of TCP, and packets with
+//! open checksums. A header that says anything else is refused. What it receives is finished.
 //!
 //! A bell is one end of a pair of sockets, at which neither side ever waits for the other one.
 
@@ -23,7 +24,7 @@ mod virtqueue;
 
 use super::clock::Now;
 use super::empty::Nothing;
-use super::{Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender};
+use super::{Attached, HandedOver, Lane, Offloads, Presence, ReceiveLosses, Receiver, SendLosses, Sender};
 use bell::Bell;
 use guest_memory::{GuestMemory, Part};
 use limits::{BYTES_AT_ONCE, LONGEST_FRAME, STEPS_AT_ONCE};
@@ -62,6 +63,8 @@ struct Served {
     queue: Virtqueue,
     /// Which of the port's machines it is.
     machine: u64,
+    /// Whether its frames may be unfinished.
+    unfinished: bool,
 }
 
 /// Goes on with another machine, or without one.
@@ -85,8 +88,10 @@ pub(super) fn adopt(
     let bell = descriptors.pop().ok_or_else(|| wrong("its bell is missing"))?;
     let bell = Bell::of(bell)?;
     // What a machine shares that cannot be served is its own harm: the other ports begin.
-    let served =
-        vhost.rings.as_ref().map(|rings| Machine::of(rings, &files, 0).inspect_err(|_| bell.say(BROKEN)));
+    let served = vhost
+        .rings
+        .as_ref()
+        .map(|rings| Machine::of(rings, handed.offloads, &files, 0).inspect_err(|_| bell.say(BROKEN)));
     let Machine { transmit, receive, memory } = served.and_then(Result::ok).unwrap_or_default();
     let port = Arc::new(Port {
         name: handed.interface.clone(),
@@ -118,15 +123,16 @@ struct Machine {
 }
 
 impl Machine {
-    /// The port's machine of this number.
+    /// The port's machine of this number. What it sends may be unfinished only where the port cuts segments.
     ///
     /// # Errors
     /// The memory cannot be had, or a ring does not lie in it.
-    fn of(rings: &Rings, files: &[OwnedFd], machine: u64) -> io::Result<Machine> {
+    fn of(rings: &Rings, offloads: Offloads, files: &[OwnedFd], machine: u64) -> io::Result<Machine> {
         let memory = Arc::new(GuestMemory::map(&rings.regions, files)?);
         let served = |place| {
             let queue = Virtqueue::new(&memory, place).map_err(io::Error::other)?;
-            Ok::<_, io::Error>(Some(Served { queue, machine }))
+            let unfinished = rings.unfinished && offloads == Offloads::Cut;
+            Ok::<_, io::Error>(Some(Served { queue, machine, unfinished }))
         };
         let (transmit, receive) = (served(rings.transmit)?, served(rings.receive)?);
         Ok(Machine { transmit, receive, memory: Some(memory) })
@@ -154,7 +160,8 @@ impl VhostRenewal {
         port.bell.replace(&bell)?;
         let Some(rings) = &vhost.rings else { return Ok(()) };
         let number = machines.fetch_add(1, Ordering::Relaxed) + 1;
-        let machine = Machine::of(rings, &files, number).inspect_err(|_| port.bell.say(BROKEN))?;
+        let machine =
+            Machine::of(rings, handed.offloads, &files, number).inspect_err(|_| port.bell.say(BROKEN))?;
         *locked(&port.memory) = machine.memory;
         *locked(&port.receive) = machine.receive;
         let mut transmit = locked(&port.transmit);
@@ -203,7 +210,8 @@ impl Incoming {
     }
 
     /// Takes what is there, and tells the driver.
-    fn fill(&mut self, queue: &mut Virtqueue, batch: &mut Batch, now: Now) -> Result<(), RingViolation> {
+    fn fill(&mut self, served: &mut Served, batch: &mut Batch, now: Now) -> Result<(), RingViolation> {
+        let Served { queue, unfinished, .. } = served;
         let memory = self.memory.bytes_mut();
         let (mut start, mut steps, mut bytes) = (frame_with_headroom(None, 0), 0, 0);
         self.has_more = true;
@@ -214,7 +222,9 @@ impl Incoming {
         {
             let (mut header, mut copied) = ([0; HEADER], 0);
             let frame = &mut memory[start..start + LONGEST_FRAME];
-            let taken = queue.take(false, |part| copied += copy_in(part, copied, &mut header, frame))?;
+            let is_worth = |header: &_| left_to_do(header, LONGEST_FRAME, *unfinished).is_some();
+            let taken =
+                queue.take(false, |part| copied += copy_in(part, copied, &mut header, frame, is_worth))?;
             let Some(chain) = taken else {
                 self.has_more = false;
                 break;
@@ -223,13 +233,18 @@ impl Incoming {
             (steps, bytes) = (steps + chain.steps, bytes + copied);
             if chain.bytes > (HEADER + LONGEST_FRAME) as u64 {
                 self.losses.too_long += 1;
-            } else if !is_plain(&header) || copied <= HEADER {
-                self.losses.unreadable += 1;
-            } else {
-                let length = (copied - HEADER) as u32;
-                batch.push(start as u64, length, length, self.number, now.program);
-                start = frame_with_headroom(Some(start), start + copied - HEADER);
+                continue;
             }
+            let length = copied.saturating_sub(HEADER);
+            let left = left_to_do(&header, length, *unfinished).filter(|_| length > 0);
+            let finished = left.filter(|left| left.complete(&mut memory[start..start + length]));
+            let Some(virtio) = finished else {
+                self.losses.unreadable += 1;
+                continue;
+            };
+            batch.push(start as u64, length as u32, length as u32, self.number, now.program);
+            batch.leave_unfinished(virtio.without_checksum());
+            start = frame_with_headroom(Some(start), start + length);
         }
         if steps > 0 && queue.tell()? {
             self.port.bell.say(NOTIFY);
@@ -241,37 +256,52 @@ impl Incoming {
     /// more.
     fn fill_or_listen(
         &mut self,
-        queue: &mut Virtqueue,
+        served: &mut Served,
         batch: &mut Batch,
         now: Now,
     ) -> Result<(), RingViolation> {
-        self.fill(queue, batch, now)?;
+        self.fill(served, batch, now)?;
         if batch.is_empty() && !self.has_more {
             self.port.bell.silence();
-            queue.listen(true)?;
-            self.fill(queue, batch, now)?;
+            served.queue.listen(true)?;
+            self.fill(served, batch, now)?;
         }
         self.listens = batch.is_empty() && !self.has_more;
-        queue.listen(self.listens)
+        served.queue.listen(self.listens)
     }
 }
 
-/// Whether a header says that nothing is left to do with a frame: no feature allows another one, which would
-/// mean something else to whoever reads it next.
+/// What is left to do with a frame of this length, as its header says. Where no feature allows it, nothing may
+/// be; a header that is not understood exactly would mean something else to whoever reads it next.
+fn left_to_do(header: &[u8; HEADER], length: usize, unfinished: bool) -> Option<VirtioHeader> {
+    if is_plain(header) {
+        return Some(VirtioHeader::NONE);
+    }
+    let (first, _) = header.split_first_chunk().filter(|_| unfinished)?;
+    VirtioHeader::judged(first, length)
+}
+
+/// Whether a header says that nothing is left to do.
 fn is_plain(header: &[u8; HEADER]) -> bool {
     header[..VirtioHeader::LEN].iter().all(|byte| *byte == 0)
 }
 
-/// Copies a part of a chain of which so many bytes came before: to the header, and behind it to the frame.
-/// Says how many bytes were copied.
-fn copy_in(part: Part<'_>, before: usize, header: &mut [u8; HEADER], frame: &mut [u8]) -> usize {
+/// Copies a part of a chain of which so many bytes came before: to the header, and behind it to the frame, if
+/// that is worth it behind such a header. Says how many bytes were copied.
+fn copy_in(
+    part: Part<'_>,
+    before: usize,
+    header: &mut [u8; HEADER],
+    frame: &mut [u8],
+    is_worth: impl Fn(&[u8; HEADER]) -> bool,
+) -> usize {
     let to_header = &mut header[before.min(HEADER)..];
     let first = to_header.len().min(part.len());
     part.read(&mut to_header[..first]);
     let rest = part.skip(first);
     let to_frame = &mut frame[before.saturating_sub(HEADER)..];
     // A frame that is lost for its header need not be copied.
-    let second = if is_plain(header) { to_frame.len().min(rest.len()) } else { 0 };
+    let second = if is_worth(header) { to_frame.len().min(rest.len()) } else { 0 };
     rest.read(&mut to_frame[..second]);
     first + second
 }
@@ -294,10 +324,10 @@ impl Receiver for Incoming {
         let port = self.port.clone();
         let mut transmit = locked(&port.transmit);
         match transmit.as_mut() {
-            Some(Served { queue, machine }) => {
-                let machine = *machine;
+            Some(served) => {
+                let machine = served.machine;
                 self.away = false;
-                if self.fill_or_listen(queue, batch, now).is_err() {
+                if self.fill_or_listen(served, batch, now).is_err() {
                     drop(transmit);
                     self.losses.unreadable += 1;
                     self.listens = true;
@@ -370,7 +400,7 @@ impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], _: VirtioHeader) {
         let Outlet { port, untold, losses } = self;
         let mut receive = locked(&port.receive);
-        let Some(Served { queue, machine }) = receive.as_mut() else {
+        let Some(Served { queue, machine, .. }) = receive.as_mut() else {
             losses.down += 1;
             return;
         };

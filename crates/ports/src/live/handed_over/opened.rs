@@ -100,8 +100,9 @@ impl OpenedPort {
                 let (mut descriptors, mut mode) = (again(std::slice::from_ref(bell))?, NO_MACHINE.to_owned());
                 if let Some((rings, files)) = rings {
                     descriptors.extend(again(files)?);
-                    mode =
-                        format!("vhost-user, {} and {} descriptors", rings.receive.size, rings.transmit.size);
+                    let (receive, transmit) = (rings.receive.size, rings.transmit.size);
+                    let cut = if rings.unfinished { ", segments cut for the program" } else { "" };
+                    mode = format!("vhost-user, {receive} and {transmit} descriptors{cut}");
                 }
                 let rings = rings.as_ref().map(|(rings, _)| rings.clone());
                 vhost = Some(VhostPort { lanes, rings });

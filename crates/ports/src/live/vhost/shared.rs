@@ -35,6 +35,8 @@ pub struct Rings {
     pub receive: RingPlace,
     /// The ring of what it sends.
     pub transmit: RingPlace,
+    /// Whether it may send long segments, and packets with open checksums.
+    pub unfinished: bool,
 }
 
 /// What has to be known of a port of this kind. Its descriptors are the bell and the files of the memory.

@@ -2,6 +2,7 @@
 //! written by what is tested.
 
 mod attacks;
+mod unfinished;
 
 use super::*;
 use crate::live::vhost::limits::{LARGEST_RING, LONGEST_CHAIN, STEPS_AT_ONCE};
@@ -54,7 +55,7 @@ fn rings(driver: &Driver) -> Rings {
         used: START + at.used,
     };
     let regions = vec![GuestRegion { start: START, length: driver.length(), offset: 0 }];
-    Rings { regions, receive: place(RECEIVE), transmit: place(TRANSMIT) }
+    Rings { regions, receive: place(RECEIVE), transmit: place(TRANSMIT), unfinished: false }
 }
 
 fn bell() -> (OwnedFd, UnixStream) {
@@ -69,10 +70,14 @@ impl Bench {
     }
 
     fn of(driver: Driver) -> Bench {
+        let handed = handed(Some(rings(&driver)));
+        Bench::handed(driver, &handed)
+    }
+
+    fn handed(driver: Driver, handed: &HandedOver) -> Bench {
         let (bell, other_end) = bell();
         let descriptors = vec![bell, driver.file()];
-        let (attached, renewal) =
-            handed_over::adopt(&handed(Some(rings(&driver))), NUMBER, descriptors).expect("a port");
+        let (attached, renewal) = handed_over::adopt(handed, NUMBER, descriptors).expect("a port");
         Bench { lanes: attached.lanes, renewal, presence: attached.presence, driver, other_end }
     }
 

@@ -117,7 +117,7 @@ fn rings_that_cannot_be_are_refused() {
     let refused = |change: &dyn Fn(&mut Rings)| {
         let mut rings = rings(&driver);
         change(&mut rings);
-        assert!(Machine::of(&rings, &[driver.file()], 0).is_err(), "{rings:?}");
+        assert!(Machine::of(&rings, Offloads::Off, &[driver.file()], 0).is_err(), "{rings:?}");
         // While the port runs, the same is refused, and what was shared before is let go of.
         let mut bench = Bench::new();
         let (own, mut other_end) = super::bell();
