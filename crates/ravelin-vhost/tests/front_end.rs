@@ -205,7 +205,7 @@ fn unfinished_frames_are_agreed_on_where_the_core_finishes_them_and_the_driver_a
         }
     }
     let others = Others::new();
-    let mut front_end = others.front_end();
+    let front_end = others.front_end();
     assert_eq!(front_end.get_features().expect("features"), FEATURES);
     front_end.set_features(FEATURES | 1).expect("sent");
     others.ends("were not offered");
