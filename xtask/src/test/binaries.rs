@@ -22,7 +22,6 @@ const LONGEST: Duration = Duration::from_secs(40 * 60);
 /// The beginnings of names of binaries that wait for the clock: they send packets in real time, or wait for
 /// other threads with a limit. They run one after the other, and come first wherever they want a processor.
 const WAITING: &[&str] = &[
-    "cli lab_live",
     "cli live",
     "client ",
     "confinement ",
@@ -43,6 +42,10 @@ const WAITING: &[&str] = &[
     "xtask ",
 ];
 
+/// The beginnings of names of binaries that measure, and run alone at the end: a figure needs what it measures
+/// to have a processor at once.
+const MEASURING: &[&str] = &["cli lab_live"];
+
 /// The beginnings of names of binaries that run first, so that no core is idle at the end: they take longest.
 const LONG: &[&str] = &["suite ", "lab "];
 
@@ -60,11 +63,15 @@ impl Binary {
     fn waits(&self) -> bool {
         WAITING.iter().any(|waiting| self.name.starts_with(waiting))
     }
+
+    fn measures(&self) -> bool {
+        MEASURING.iter().any(|measuring| self.name.starts_with(measuring))
+    }
 }
 
 /// Builds and runs unit, integration and doc tests. Those that wait for the clock leave most of the time of
 /// the processors over. All others use it, as many side by side as there are cores, and behind them the build
-/// of the step `release`, if that was chosen, too.
+/// of the step `release`, if that was chosen, too. At the end come those that measure.
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let begin = Instant::now();
     let binaries = build(context, &["--workspace"])?;
@@ -73,10 +80,11 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     execute(&mut cargo(context, &["build", "--locked", "--quiet", "--package", "ravelin-core"]))?;
     println!("{} test binaries were built in {:.0} s", binaries.len(), begin.elapsed().as_secs_f64());
     let count = binaries.len();
-    let (waiting, mut others): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::waits);
+    let (measuring, others): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::measures);
+    let (waiting, mut others): (Vec<Binary>, Vec<Binary>) = others.into_iter().partition(Binary::waits);
     others.sort_by_key(|binary| !LONG.iter().any(|long| binary.name.starts_with(long)));
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let failed = thread::scope(|scope| {
+    let mut failed = thread::scope(|scope| {
         let beside = scope.spawn(|| {
             let failed = side_by_side(context, &others, cores, Priority::Low);
             if context.builds_release && failed.is_empty() {
@@ -89,6 +97,7 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
         failed.extend(beside.join().unwrap_or_else(|panic| resume_unwind(panic)));
         failed
     });
+    failed.extend(side_by_side(context, &measuring, 1, Priority::Usual));
     println!("--- doc tests");
     let mut doc = cargo(context, &["test", "--doc", "--workspace", "--locked", "--no-fail-fast", "--quiet"]);
     execute(doc.env("PATH", packages::search_path(context)))?;
@@ -207,9 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn binaries_that_wait_for_the_clock_are_known_by_their_names() {
+    fn binaries_that_wait_for_the_clock_or_measure_are_known_by_their_names() {
         assert!(named("cli live_router", "/t").waits() && named("ports ports", "/t").waits());
         assert!(!named("cli run", "/t").waits() && !named("suite router", "/t").waits());
+        assert!(named("cli lab_live", "/t").measures() && !named("cli live_router", "/t").measures());
     }
 
     #[test]

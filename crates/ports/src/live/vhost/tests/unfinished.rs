@@ -15,14 +15,21 @@ fn bench(offloads: Offloads) -> Bench {
 
 /// A segment of TCP whose checksum field has the sum of the pseudo header.
 fn segment(data: usize) -> Vec<u8> {
+    segment_at(data, 7, 1)
+}
+
+/// The same with this identification of IPv4 and this sequence number.
+fn segment_at(data: usize, identification: u8, sequence: u16) -> Vec<u8> {
     let length = (HEADERS - 14 + data) as u16;
     let mut frame = vec![2; 12];
     frame.extend([8, 0, 0x45, 0]);
     frame.extend(length.to_be_bytes());
-    frame.extend([0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0, identification, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     let header_sum = packet::checksum::sum(&frame[14..34]);
     frame[24..26].copy_from_slice(&(!header_sum).to_be_bytes());
-    frame.extend([0, 80, 0x9c, 0x40, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+    frame.extend([0, 80, 0x9c, 0x40, 0, 0]);
+    frame.extend(sequence.to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
     frame.extend((0..data).map(|at| at as u8));
     let pseudo = [&frame[26..34], &[0, 6], &(length - 20).to_be_bytes()].concat();
     let pseudo = packet::checksum::sum(&pseudo);
@@ -119,10 +126,8 @@ fn a_checksum_that_the_frame_has_no_room_for_is_a_lost_frame() {
 #[test]
 fn what_the_machine_receives_is_finished_and_not_joined() {
     let mut bench = bench(Offloads::Cut);
-    let mut second = segment(1_000);
-    second[TRANSPORT + 7] = 1 + 232;
-    second[TRANSPORT + 6] = 3;
-    let sent = [segment(1_000), second].map(|mut frame| {
+    // The second one follows the first one, so that a port that takes segments would get one.
+    let sent = [segment(1_000), segment_at(1_000, 8, 1_001)].map(|mut frame| {
         let open = VirtioHeader::judged(header(1, 0, OPEN).first_chunk().expect("ten bytes"), frame.len());
         assert!(open.expect("it is right").complete(&mut frame));
         frame
