@@ -348,8 +348,8 @@ impl Negotiation {
             })
         };
         let regions = self.regions.iter().map(|region| region.shared).collect();
-        // Segments have open checksums, so without these there are none (Virtual I/O Device 1.2, 5.1.3.1). Who
-        // has agreed on checksums alone and sends segments has them cut.
+        // Segments have open checksums, so without these there are none (Virtual I/O Device 1.2, 5.1.3.1).
+        // Who has agreed on checksums alone and sends segments has them cut.
         let unfinished = self.features & CHECKSUMS != 0;
         let rings = Rings { regions, receive: place(receive)?, transmit: place(transmit)?, unfinished };
         let files: Vec<_> = self.regions.iter().map(|region| region.file.as_fd()).collect();

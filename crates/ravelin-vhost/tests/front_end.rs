@@ -40,7 +40,8 @@ impl Others {
         Others::of(LIMIT, false)
     }
 
-    /// Where the gateway has so long to let go of what was shared, and takes what is unfinished, if that is so.
+    /// Where the gateway has so long to let go of what was shared, and takes what is unfinished, if that is
+    /// so.
     fn of(let_go_within: Duration, takes_unfinished: bool) -> Others {
         let (launch, theirs) = Channel::pair().expect("a channel");
         let (bell, rung) = UnixStream::pair().expect("a bell");

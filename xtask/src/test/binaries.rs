@@ -42,8 +42,8 @@ const WAITING: &[&str] = &[
     "xtask ",
 ];
 
-/// The beginnings of names of binaries that measure, and run alone at the end: a figure needs what it measures
-/// to have a processor at once.
+/// The beginnings of names of binaries that measure, and run alone at the end: a figure needs what it
+/// measures to have a processor at once.
 const MEASURING: &[&str] = &["cli lab_live"];
 
 /// The beginnings of names of binaries that run first, so that no core is idle at the end: they take longest.

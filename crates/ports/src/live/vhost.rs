@@ -271,8 +271,8 @@ impl Incoming {
     }
 }
 
-/// What is left to do with a frame of this length, as its header says. Where no feature allows it, nothing may
-/// be; a header that is not understood exactly would mean something else to whoever reads it next.
+/// What is left to do with a frame of this length, as its header says. Where no feature allows it, nothing
+/// may be; a header that is not understood exactly would mean something else to whoever reads it next.
 fn left_to_do(header: &[u8; HEADER], length: usize, unfinished: bool) -> Option<VirtioHeader> {
     if is_plain(header) {
         return Some(VirtioHeader::NONE);
