@@ -356,6 +356,17 @@ fn a_ring_that_is_used_is_not_changed() {
 }
 
 #[test]
+fn features_stay_while_rings_are_used() {
+    let mut others = Others::new();
+    let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));
+    negotiate(&mut front_end, &driver.file());
+    assert!(matches!(others.report().0, VhostReport::Shares(_)));
+    front_end.set_features(FEATURES).expect("the same");
+    assert!(front_end.set_features(FEATURES & !(1 << 32)).is_err());
+    others.ends("while rings are used");
+}
+
+#[test]
 fn a_gateway_that_does_not_let_go_ends_the_connection() {
     let mut others = Others::of(Duration::from_millis(50), false);
     let (mut front_end, driver) = (others.front_end(), Driver::new(1 << MEMORY));

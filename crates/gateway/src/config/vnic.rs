@@ -104,8 +104,7 @@ pub(super) fn read(port: &PortWithVnic<'_>, container: u16) -> Result<Option<Vni
     if let Some(offloads) = port.offloads.as_ref().filter(|offloads| *offloads.get_ref() == Offloads::Off)
         && wishes.guest == Some(GuestLink::Tap)
     {
-        let message = "a virtual machine hands long segments and unfinished packets over by a TAP, and none would \
-pass: `\"cut\"`, or `guest = \"vhost-user\"`";
+        let message = "a virtual machine hands long segments over by a TAP, which would not pass: `\"cut\"`, or `guest = \"vhost-user\"`";
         return wrong(offloads.span(), message.to_owned());
     }
     for text in addresses {
