@@ -233,15 +233,8 @@ impl Laboratory {
     /// It does not start.
     pub fn start_machine(&mut self, guest: &GuestSystem) -> io::Result<()> {
         self.machine = None;
-        let contain = |shown: &[&Path], command: &[&str]| {
-            let mut contain = Command::new(self.programs.join("ravelin"));
-            contain.arg("contain").arg("--containers").arg(self.containers()).arg("--guest");
-            for path in shown {
-                contain.arg("--show").arg(path);
-            }
-            contain.arg("--").args(command);
-            contain
-        };
+        let mut contain = Command::new(self.programs.join("ravelin"));
+        contain.arg("contain").arg("--containers").arg(self.containers());
         let addresses = "10.1.1.99/24 fd00:1::99/64";
         self.machine = Some(VirtualMachine::start(
             guest,

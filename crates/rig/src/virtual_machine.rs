@@ -226,9 +226,9 @@ pub struct CommandEnd {
 }
 
 impl VirtualMachine {
-    /// Starts it by `contain`, the command that runs another one in the gateway's container with the link,
-    /// and waits until it takes commands, of which these programs are some. The folder is for its first
-    /// files; the socket is the gateway's, where the machine is linked by one.
+    /// Starts it by `contain`, the command `ravelin contain` with the gateway's containers, and waits until
+    /// it takes commands, of which these programs are some. The folder is for its first files; the socket is
+    /// the gateway's, where the machine is linked by one.
     ///
     /// # Errors
     /// It does not start, or Linux in it does not.
@@ -237,7 +237,7 @@ impl VirtualMachine {
         programs: &[&Path],
         addresses: &str,
         (folder, socket): (&Path, &Path),
-        contain: impl FnOnce(&[&Path], &[&str]) -> Command,
+        mut contain: Command,
     ) -> io::Result<VirtualMachine> {
         let first_files = folder.join("guest.cpio");
         system.write(programs, addresses, &first_files)?;
@@ -253,8 +253,12 @@ impl VirtualMachine {
         let link = of_monitor(system.link, socket);
         let link: Vec<_> = link.iter().map(String::as_str).collect();
         let monitor = [&["qemu-system-x86_64"], &*link, &options].concat();
-        let mut command = contain(&[&kernel, &first_files], &monitor);
-        let mut monitor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        contain.arg("--guest");
+        for shown in [&kernel, &first_files] {
+            contain.arg("--show").arg(shown);
+        }
+        contain.arg("--").args(monitor);
+        let mut monitor = contain.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (Some(console), Some(output)) = (monitor.stdin.take(), monitor.stdout.take()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };

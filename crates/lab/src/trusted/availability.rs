@@ -178,8 +178,7 @@ impl Gateway {
         let binary = std::env::current_exe().map_err(|error| error.to_string())?;
         let signing = Signing::new(&binary, folder)?;
         let policy = policies::nine().swap_remove(POLICY);
-        let joined =
-            Joined::new(between, &policy, folder, processors().gateway, Some(&signing), Path::new(""))?;
+        let joined = Joined::new(between, &policy, folder, processors().gateway, Some(&signing), None)?;
         Ok(Gateway { joined, signing, folder: folder.to_owned(), version: 1 })
     }
 

@@ -168,7 +168,7 @@ impl Joined {
         folder: &Path,
         processor: usize,
         signing: Option<&Signing>,
-        guest: &Path,
+        guest: Option<&Path>,
     ) -> Result<Joined, String> {
         let system = |error: io::Error| error.to_string();
         let net = match between {
@@ -185,6 +185,7 @@ impl Joined {
             _ => {
                 joined.gateway = Some(joined.ours(policy, folder, processor, signing)?);
                 if let Some(link) = between.guest() {
+                    let guest = guest.ok_or("there is no Linux for a virtual machine")?;
                     joined.machine = Some(Mutex::new(joined.start_machine(guest, link, folder)?));
                 }
                 joined.settle_router()?;
@@ -210,20 +211,11 @@ impl Joined {
     /// The router as a virtual machine in the container, which serves streams.
     fn start_machine(&self, guest: &Path, link: GuestLink, folder: &Path) -> Result<VirtualMachine, String> {
         let iperf3 = IPERF3.found()?;
-        let contain = |shown: &[&Path], command: &[&str]| {
-            let mut contain = self.contain();
-            contain.arg("--guest");
-            for path in shown {
-                contain.arg("--show").arg(path);
-            }
-            contain.arg("--").args(command);
-            contain
-        };
         let addresses = format!("{}/24", ROUTER.1);
         let socket = container::monitor_socket(&self.containers, ROUTER_PORT);
         let machine = GuestSystem::below(guest, link).and_then(|system| {
             let mut machine =
-                VirtualMachine::start(&system, &[&iperf3], &addresses, (folder, &socket), contain)?;
+                VirtualMachine::start(&system, &[&iperf3], &addresses, (folder, &socket), self.contain())?;
             let settle = format!("arp -s {} {}", A.1, station(A.0));
             let serve = format!("{} --daemon {}", IPERF3.program, SERVER.join(" "));
             for command in [settle, serve] {

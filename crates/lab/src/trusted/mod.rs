@@ -184,7 +184,7 @@ fn take(
     plan: &LabPlan,
     shown: &mut Shown,
 ) -> Result<(), String> {
-    let guest = plan.guest.as_deref().unwrap_or(Path::new(""));
+    let guest = plan.guest.as_deref();
     let joined = Joined::new(between, &part.policy, folder, processors().gateway, None, guest)?;
     let hosts = StreamEnds { client: &joined.net.a, server: &joined.net.b, address: B.1 };
     let router = joined.router().map(|address| StreamEnds { server: &joined, address, ..hosts });
