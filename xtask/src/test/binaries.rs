@@ -6,6 +6,7 @@ use super::priority::Priority;
 use super::{Context, Outcome, cargo, deadline, execute, packages};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -16,8 +17,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one binary may take. The slowest takes an eighth of this on two cores.
-const LONGEST: Duration = Duration::from_secs(40 * 60);
+/// How long one binary may take. The slowest takes a third of this on two cores.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// The beginnings of names of binaries that wait for the clock: they send packets in real time, or wait for
 /// other threads with a limit. They run one after the other, and come first wherever they want a processor.
@@ -49,6 +50,12 @@ const MEASURING: &[&str] = &["cli lab_live"];
 /// The beginnings of names of binaries that run first, so that no core is idle at the end: they take longest.
 const LONG: &[&str] = &["suite ", "lab "];
 
+/// How many of the binaries that took longest the report names.
+const LONGEST_NAMED: usize = 12;
+
+/// How many lines of what a failed binary printed the report has: libtest prints the failures last.
+const LINES_OF_FAILED: usize = 80;
+
 /// A test binary.
 #[derive(Debug, PartialEq)]
 pub(super) struct Binary {
@@ -71,7 +78,8 @@ impl Binary {
 
 /// Builds and runs unit, integration and doc tests. Those that wait for the clock leave most of the time of
 /// the processors over. All others use it, as many side by side as there are cores, and behind them the build
-/// of the step `release`, if that was chosen, too. At the end come those that measure.
+/// of the step `release`, if that was chosen, too. At the end come those that measure, and those that wait for
+/// the clock and failed run once more: the report names them even if they pass then.
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let begin = Instant::now();
     let binaries = build(context, &["--workspace"])?;
@@ -79,57 +87,107 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     // their features, and it is to be the one that users have.
     execute(&mut cargo(context, &["build", "--locked", "--quiet", "--package", "ravelin-core"]))?;
     println!("{} test binaries were built in {:.0} s", binaries.len(), begin.elapsed().as_secs_f64());
-    let count = binaries.len();
-    let (measuring, others): (Vec<Binary>, Vec<Binary>) = binaries.into_iter().partition(Binary::measures);
-    let (waiting, mut others): (Vec<Binary>, Vec<Binary>) = others.into_iter().partition(Binary::waits);
+    let (measuring, others): (Vec<_>, Vec<_>) = binaries.iter().partition(|binary| binary.measures());
+    let (waiting, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(|binary| binary.waits());
     others.sort_by_key(|binary| !LONG.iter().any(|long| binary.name.starts_with(long)));
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut failed = thread::scope(|scope| {
+    let mut ran = thread::scope(|scope| {
         let beside = scope.spawn(|| {
-            let failed = side_by_side(context, &others, cores, Priority::Low);
-            if context.builds_release && failed.is_empty() {
+            let ran = side_by_side(context, &others, cores, Priority::Low);
+            if context.builds_release && ran.iter().all(|run| run.failure.is_none()) {
                 // The step `release` tells if it cannot be built.
                 let _ = execute(&mut Priority::Low.of(release_build(context)));
             }
-            failed
+            ran
         });
-        let mut failed = side_by_side(context, &waiting, 1, Priority::Usual);
-        failed.extend(beside.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        failed
+        let mut ran = side_by_side(context, &waiting, 1, Priority::Usual);
+        ran.extend(beside.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ran
     });
-    failed.extend(side_by_side(context, &measuring, 1, Priority::Usual));
+    ran.extend(side_by_side(context, &measuring, 1, Priority::Usual));
+    let again: Vec<_> = waiting.into_iter().filter(|binary| failed(&ran, &binary.name)).collect();
+    let again = side_by_side(context, &again, 1, Priority::Usual);
+    let (disturbed, ran): (Vec<Run>, Vec<Run>) =
+        ran.into_iter().partition(|run| again.iter().any(|other| other.name == run.name));
+    let ran: Vec<Run> = ran.into_iter().chain(again).collect();
     println!("--- doc tests");
     let mut doc = cargo(context, &["test", "--doc", "--workspace", "--locked", "--no-fail-fast", "--quiet"]);
-    execute(doc.env("PATH", packages::search_path(context)))?;
-    ensure!(failed.is_empty(), "{} of {count} test binaries: {}", failed.len(), failed.join(", "));
-    Ok(Outcome::Passed)
+    let documented = execute(doc.env("PATH", packages::search_path(context)));
+    let count = ran.len();
+    let (failures, passed): (Vec<Run>, Vec<Run>) = ran.into_iter().partition(|run| run.failure.is_some());
+    if !failures.is_empty() {
+        bail!("{} of {count} test binaries: {}", failures.len(), told(&failures));
+    }
+    documented?;
+    let longest = format!("longest: {}", longest(&passed));
+    Ok(Outcome::Remarked(match disturbed[..] {
+        [] => longest,
+        _ => format!("{longest}; failed beside others and passed alone: {}", told(&disturbed)),
+    }))
 }
 
-/// Runs binaries, at most `slots` at a time, and shows what each printed when it has ended. Returns the names
-/// of those that failed.
+/// Whether the binary of this name ran and failed.
+fn failed(ran: &[Run], name: &str) -> bool {
+    ran.iter().any(|run| run.name == name && run.failure.is_some())
+}
+
+/// The names of binaries that failed in a line, and behind it the end of what each printed.
+fn told(failures: &[Run]) -> String {
+    let names: Vec<&str> = failures.iter().map(|run| run.name).collect();
+    let mut text = names.join(", ");
+    for run in failures {
+        let failure = run.failure.as_deref().unwrap_or_default();
+        let lines: Vec<&str> = failure.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LINES_OF_FAILED)..];
+        text += &format!("\n--- the last that {} printed:\n{}", run.name, last.join("\n"));
+    }
+    text
+}
+
+/// The binaries that took longest, with their seconds.
+fn longest(ran: &[Run]) -> String {
+    let mut ran: Vec<&Run> = ran.iter().collect();
+    ran.sort_by_key(|run| Reverse(run.time));
+    let named = |run: &&Run| format!("{} {:.0} s", run.name, run.time.as_secs_f64());
+    ran.iter().take(LONGEST_NAMED).map(named).collect::<Vec<_>>().join(", ")
+}
+
+/// How a test binary ran.
+#[derive(Debug)]
+struct Run<'a> {
+    /// As of [`Binary`].
+    name: &'a str,
+    time: Duration,
+    /// What it printed, and how it ended, if it failed.
+    failure: Option<String>,
+}
+
+/// Runs binaries, at most `slots` at a time, and shows what each printed when it has ended.
 fn side_by_side<'a>(
     context: &Context,
-    binaries: &'a [Binary],
+    binaries: &[&'a Binary],
     slots: usize,
     priority: Priority,
-) -> Vec<&'a str> {
+) -> Vec<Run<'a>> {
     let next = AtomicUsize::new(0);
-    let failed = Mutex::new(Vec::new());
+    let ran = Mutex::new(Vec::new());
     let work = || {
         while let Some(binary) = binaries.get(next.fetch_add(1, Ordering::Relaxed)) {
             let begin = Instant::now();
             let mut printed = Vec::new();
-            let word = match run_one(context, binary, priority, &mut printed) {
-                Ok(status) if status.success() => "passed".to_owned(),
-                Ok(status) => format!("FAILED: {status}"),
-                Err(error) => format!("FAILED: {error:#}"),
+            let failed = match run_one(context, binary, priority, &mut printed) {
+                Ok(status) if status.success() => None,
+                Ok(status) => Some(format!("FAILED: {status}")),
+                Err(error) => Some(format!("FAILED: {error:#}")),
             };
-            let (seconds, printed) = (begin.elapsed().as_secs_f64(), String::from_utf8_lossy(&printed));
-            // In one piece, since other binaries end meanwhile.
-            println!("--- {}: {word} in {seconds:.1} s\n{}", binary.name, printed.trim());
-            if word != "passed" {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).push(binary.name.as_str());
-            }
+            let (time, printed) = (begin.elapsed(), String::from_utf8_lossy(&printed));
+            let (word, seconds) = (failed.as_deref().unwrap_or("passed"), time.as_secs_f64());
+            // In one piece, since other binaries end meanwhile. Of one that passed, only how many tests it has.
+            let shown = if failed.is_none() { last_line(&printed) } else { printed.trim() };
+            println!("--- {}: {word} in {seconds:.1} s\n{shown}", binary.name);
+            let failure = failed.map(|failed| format!("{}\n{failed}", printed.trim()));
+            let run = Run { name: &binary.name, time, failure };
+            ran.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         }
     };
     thread::scope(|scope| {
@@ -137,7 +195,11 @@ fn side_by_side<'a>(
             scope.spawn(work);
         }
     });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    ran.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn last_line(printed: &str) -> &str {
+    printed.trim_end().lines().last().unwrap_or_default()
 }
 
 /// Runs a binary, and appends to `printed` what it printed.
@@ -152,7 +214,7 @@ fn run_one(
     let path = folder.join(format!("{}.txt", binary.name.replace(' ', "-")));
     let file = File::create(&path)?;
     let mut command = Command::new(&binary.file);
-    command.arg("--quiet").current_dir(&binary.folder).env("PATH", packages::search_path(context));
+    command.current_dir(&binary.folder).env("PATH", packages::search_path(context));
     let mut command = priority.of(command);
     let ended = deadline::run(command.stdout(file.try_clone()?).stderr(file), LONGEST);
     *printed = fs::read(&path)?;
@@ -207,12 +269,27 @@ mod tests {
             named("a missing", "/no/such/file"),
             named("b good", "/bin/true"),
         ];
+        let binaries: Vec<&Binary> = binaries.iter().collect();
         for priority in [Priority::Usual, Priority::Low] {
-            let mut failed = side_by_side(&context, &binaries, 2, priority);
-            failed.sort_unstable();
-            assert_eq!(failed, ["a bad", "a missing"]);
+            let mut ran = side_by_side(&context, &binaries, 2, priority);
+            assert_eq!(ran.len(), binaries.len());
+            ran.retain(|run| run.failure.is_some());
+            ran.sort_unstable_by_key(|run| run.name);
+            let text = told(&ran);
+            assert_eq!(text.lines().next(), Some("a bad, a missing"));
+            assert!(text.contains("a bad printed:\n") && text.contains("FAILED: exit status: 1"), "{text}");
         }
         fs::remove_dir_all(target).expect("it holds what was printed");
+    }
+
+    #[test]
+    fn the_report_has_the_end_of_what_failed_and_the_longest_first() {
+        let printed: Vec<String> = (0..1000).map(|line| format!("line {line}")).collect();
+        let failed = Run { name: "a bad", time: Duration::from_secs(1), failure: Some(printed.join("\n")) };
+        let text = told(std::slice::from_ref(&failed));
+        assert!(text.ends_with("line 999") && !text.contains("line 919\n"), "{text}");
+        let slow = Run { name: "a slow", time: Duration::from_secs(9), failure: None };
+        assert_eq!(longest(&[failed, slow]), "a slow 9 s, a bad 1 s");
     }
 
     #[test]

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// How a step ended.
 enum Outcome {
     Passed,
+    /// The step passed, and the report has a remark about it: a line, or more of which the first says what
+    /// the others show.
+    Remarked(String),
     /// The step could not be done here, and why.
     Skipped(String),
 }
@@ -127,9 +130,6 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
             outcome => outcome,
         };
         let seconds = start.elapsed();
-        if let Err(error) = &outcome {
-            eprintln!("error in {}: {error:#}", step.name);
-        }
         report.push((step.name, seconds, outcome));
     }
     Ok(summarise(&report))
@@ -170,9 +170,17 @@ fn context(root: &Path) -> anyhow::Result<Context> {
     })
 }
 
-/// Prints a line a step and the closing line. True if none failed.
+/// Prints how steps failed and what is remarked, at the end, where it is found; then a line a step and the
+/// closing line. True if none failed.
 fn summarise(report: &[(&str, Duration, anyhow::Result<Outcome>)]) -> bool {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (name, _, outcome) in report {
+        match outcome {
+            Err(error) => println!("\nerror in {name}: {error:#}"),
+            Ok(Outcome::Remarked(remark)) if remark.contains('\n') => println!("\nof {name}: {remark}"),
+            Ok(_) => {}
+        }
+    }
     println!();
     for (name, time, outcome) in report {
         let word = match outcome {
@@ -180,13 +188,17 @@ fn summarise(report: &[(&str, Duration, anyhow::Result<Outcome>)]) -> bool {
                 passed += 1;
                 "passed".to_owned()
             }
+            Ok(Outcome::Remarked(remark)) => {
+                passed += 1;
+                format!("passed; {}", first_line(remark))
+            }
             Ok(Outcome::Skipped(why)) => {
                 skipped += 1;
                 format!("skipped: {why}")
             }
             Err(error) => {
                 failed += 1;
-                format!("FAILED: {}", error.to_string().lines().next().unwrap_or(""))
+                format!("FAILED: {}", first_line(&error.to_string()))
             }
         };
         println!("{name:<14} {:>7.1} s  {word}", time.as_secs_f64());
@@ -196,6 +208,10 @@ fn summarise(report: &[(&str, Duration, anyhow::Result<Outcome>)]) -> bool {
     }
     println!("{passed} passed, {failed} failed");
     failed == 0
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 fn choose(options: &[&str]) -> anyhow::Result<Vec<&'static Step>> {
@@ -286,6 +302,7 @@ mod tests {
         let time = Duration::ZERO;
         assert!(summarise(&[
             ("a", time, Ok(Outcome::Passed)),
+            ("r", time, Ok(Outcome::Remarked("long".into()))),
             ("b", time, Ok(Outcome::Skipped("no".into())))
         ]));
         assert!(!summarise(&[("a", time, Ok(Outcome::Passed)), ("b", time, Err(anyhow::anyhow!("no")))]));

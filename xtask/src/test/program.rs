@@ -2,6 +2,7 @@
 
 use super::{Context, Outcome, build, execute};
 use anyhow::{Context as _, ensure};
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,7 +76,16 @@ fn search(context: &Context, program: &str) -> anyhow::Result<Outcome> {
     build::release(context)?;
     let seed = seed(context).unwrap_or_else(|| RandomState::new().hash_one(std::process::id())).to_string();
     println!("seed {seed}");
-    execute(released(context, program).args(SEARCH).args(["--seed", &seed]))
+    // A search tells each seed before it is tried: only the last is worth a line in a log.
+    let told = context.target.join("printed").join(format!("{program}.txt"));
+    fs::create_dir_all(context.target.join("printed"))?;
+    let ended =
+        execute(released(context, program).args(SEARCH).args(["--seed", &seed]).stderr(File::create(&told)?));
+    ended.with_context(|| {
+        let told = fs::read(&told).unwrap_or_default();
+        let told = String::from_utf8_lossy(&told);
+        format!("{program} told at last: {}", told.trim_end().rsplit('\r').next().unwrap_or_default())
+    })
 }
 
 fn seed(context: &Context) -> Option<u64> {
