@@ -104,7 +104,8 @@ impl LastProgram {
             self.compiled = compiled;
             return false;
         }
-        let waits = !active && self.compiled.is_some();
+        // What is still on its way is to be heard of first: to hand in another one would end it.
+        let waits = !active && self.compiled.is_some() && handed_in.is_idle();
         // What ran before goes on; if it is itself what was refused, it is compiled anew.
         if waits && !was_stale {
             self.compiled = None;
@@ -198,6 +199,16 @@ mod tests {
         assert!(last.reported(&mut hand_in(text("one")), false, false), "another core refuses what ran");
         assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: false }, "it is compiled anew");
         assert!(!last.reported(&mut hand_in(text("one")), false, false), "and there is nothing else");
+        // While another one is on its way, a core without a program is given nothing else.
+        let mut both = hand_in(text("ended"));
+        let newest = both.begin();
+        assert!(
+            !LastProgram { compiled: Some(text("one")), is_stale: true }.reported(&mut both, false, false)
+        );
+        both.arrived(newest, text("bad"));
+        let mut before = LastProgram { compiled: Some(text("one")), is_stale: true };
+        assert!(before.reported(&mut both, false, false), "and it is refused, too");
+        assert_eq!(before.to_hand_in(), ToHandIn::Before(text("one")));
         // While two are on their way, the report of the first one says nothing of the file as it is now.
         let mut handed_in = hand_in(text("two"));
         let newest = handed_in.begin();

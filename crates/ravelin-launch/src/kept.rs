@@ -114,10 +114,8 @@ impl Store {
     /// # Errors
     /// It cannot be written; it is kept in memory nevertheless. Or a policy is left aside.
     pub(crate) fn keep(&self, more: Kept) -> io::Result<()> {
-        // One after the other writes.
-        let mut on_disk = held(&self.on_disk);
         let mut left_aside = Ok(());
-        let kept = {
+        {
             let mut now = held(&self.kept);
             let kept = Arc::make_mut(&mut now);
             kept.newest = kept.newest.max(more.newest);
@@ -128,8 +126,10 @@ impl Store {
                 }
                 _ => {}
             }
-            now.clone()
-        };
+        }
+        // One after the other writes, while others go on with what is kept in memory.
+        let mut on_disk = held(&self.on_disk);
+        let kept = self.kept();
         self.bring_to_disk(&kept, &mut on_disk).and(left_aside)
     }
 

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a process that was ended may still hold the address.
-const ENDS_WITHIN: Duration = Duration::from_millis(100);
+/// How long a process that was ended may still hold the address, or listen at the path.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// # Errors
 /// It cannot be made.
 pub(crate) fn of_control(path: &Path) -> Result<Listening, LaunchError> {
-    listen(path).map_err(|source| LaunchError::Control { path: path.to_owned(), source })
+    once_free(|| listen(path)).map_err(|source| LaunchError::Control { path: path.to_owned(), source })
 }
 
 /// A socket at which a front listens, which is there only if it has a key.
@@ -45,9 +45,14 @@ pub(crate) fn of_metrics(at: SocketAddr) -> Result<TcpListener, LaunchError> {
 }
 
 fn bound(at: SocketAddr) -> io::Result<TcpListener> {
+    once_free(|| TcpListener::bind(at))
+}
+
+/// Tries to make a socket until nobody has its place any more, for some time.
+fn once_free<S>(make: impl Fn() -> io::Result<S>) -> io::Result<S> {
     let until = Instant::now() + ENDS_WITHIN;
     loop {
-        match TcpListener::bind(at) {
+        match make() {
             Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < until => {
                 thread::sleep(LOOK);
             }

@@ -208,10 +208,19 @@ impl Trusted {
         }
     }
 
-    /// The processes that were started for the gateway and run.
+    /// The processes that were started for the gateway and run. Linux may leave some out of its list while
+    /// others end, so it is read until it says the same twice.
     fn children(&self) -> Vec<Pid> {
         let id = self.launch.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("it runs");
+        let read = || fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("it runs");
+        let mut children = read();
+        loop {
+            let again = read();
+            if again == children {
+                break;
+            }
+            children = again;
+        }
         let numbers = children.split_whitespace().map(|pid| pid.parse().expect("a number"));
         numbers.filter_map(Pid::from_raw).collect()
     }
@@ -224,19 +233,21 @@ impl Trusted {
         all
     }
 
-    /// The only one.
+    /// The only one, once there is one alone: the one before may still be ending.
     fn process(&self, name: &str) -> Pid {
-        let found = self.processes(name);
-        assert_eq!(found.len(), 1, "{name}");
-        found[0]
+        let end = Instant::now() + LIMIT;
+        loop {
+            let found = self.processes(name);
+            if let [one] = found[..] {
+                return one;
+            }
+            assert!(Instant::now() < end, "{} of {name}", found.len());
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
-    /// The core that runs, once the one before it has ended.
+    /// The core that runs.
     fn core(&self) -> Pid {
-        let end = Instant::now() + LIMIT;
-        while self.processes("ravelin-core").len() > 1 {
-            assert!(Instant::now() < end, "the one before does not end");
-        }
         self.process("ravelin-core")
     }
 

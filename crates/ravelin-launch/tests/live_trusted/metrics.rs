@@ -32,6 +32,7 @@ impl Trusted {
         loop {
             let asked = self.gateway.inside(|| {
                 let mut stream = TcpStream::connect(AT)?;
+                stream.set_read_timeout(Some(Duration::from_secs(10)))?;
                 stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")?;
                 let mut page = String::new();
                 stream.read_to_string(&mut page)?;

@@ -12,6 +12,15 @@ use std::time::{Duration, Instant};
 /// How many cores take over while datagrams pass.
 const UPGRADES: usize = 5;
 
+/// Says so when it goes, also by a panic: who waits for it is to end, too.
+struct SaysOver<'a>(&'a AtomicBool);
+
+impl Drop for SaysOver<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Numbered datagrams from host to host as long as `work` lasts: how many were sent, and which came.
 fn numbered(trusted: &Trusted, work: impl FnOnce()) -> (u64, Vec<u64>) {
     let socket =
@@ -23,19 +32,24 @@ fn numbered(trusted: &Trusted, work: impl FnOnce()) -> (u64, Vec<u64>) {
     to.set_nonblocking(false).expect("so");
     to.set_read_timeout(Some(Duration::from_millis(500))).expect("a time");
     let mut bytes = [0; 8];
-    let (ends, mut sent) = (AtomicBool::new(false), 0);
+    let (is_over, all_sent, mut sent) = (AtomicBool::new(false), AtomicBool::new(false), 0);
     let came = thread::scope(|scope| {
         let receives = scope.spawn(|| {
             let mut came = Vec::new();
-            while let Ok(length) = to.recv(&mut bytes) {
-                // Of those before, one may still come.
-                came.extend((length == bytes.len()).then(|| u64::from_be_bytes(bytes)));
+            loop {
+                // Who sends may wait for a processor meanwhile.
+                let is_last = all_sent.load(Ordering::SeqCst);
+                match to.recv(&mut bytes) {
+                    // Of those before, one may still come.
+                    Ok(length) => came.extend((length == bytes.len()).then(|| u64::from_be_bytes(bytes))),
+                    Err(_) if is_last => return came,
+                    Err(_) => {}
+                }
             }
-            came
         });
         let sends = scope.spawn(|| {
-            let (mut number, begun) = (0u64, Instant::now());
-            while !ends.load(Ordering::Relaxed) {
+            let (_sent, mut number, begun) = (SaysOver(&all_sent), 0u64, Instant::now());
+            while !is_over.load(Ordering::SeqCst) {
                 while number < begun.elapsed().as_micros() as u64 / 200 {
                     from.send_to(&number.to_be_bytes(), (B, 7)).expect("sent");
                     number += 1;
@@ -44,8 +58,9 @@ fn numbered(trusted: &Trusted, work: impl FnOnce()) -> (u64, Vec<u64>) {
             }
             number
         });
+        let over = SaysOver(&is_over);
         work();
-        ends.store(true, Ordering::Relaxed);
+        drop(over);
         sent = sends.join().expect("it ends");
         receives.join().expect("it ends")
     });
