@@ -162,6 +162,9 @@ pub(crate) struct ControlForCoreArguments {
     /// The gateway's addresses and routes
     #[arg(long)]
     pub(crate) routing: Option<String>,
+    /// Whether a socket for the routes of a container is handed over
+    #[arg(long)]
+    pub(crate) routes: bool,
     /// Whether the gateway of this file is never one process
     #[arg(long)]
     pub(crate) never_one: bool,

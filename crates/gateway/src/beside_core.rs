@@ -31,6 +31,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io::{self, BufReader};
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +41,8 @@ use std::thread;
 pub struct ConfinedRouting {
     /// What its file says.
     pub settings: RoutingSettings,
+    /// The socket of rtnetlink in the network of the container whose routes are followed, if that is so.
+    pub container: Option<OwnedFd>,
     /// Tells it.
     pub told: fn(&str),
 }
@@ -73,7 +76,9 @@ pub fn serve(
     let (core, handing_in) = (Arc::new(CoreChannel::new(core)), Mutex::new(()));
     let ControlDuties { fronts, metrics, routing, one_process } = duties;
     let routing = match routing {
-        Some(ConfinedRouting { settings, told }) => routes::start(&core, settings, told)?,
+        Some(ConfinedRouting { settings, container, told }) => {
+            routes::start(&core, settings, container, told)?
+        }
         None => ShownRouting::default(),
     };
     if let Some(fronts) = fronts {

@@ -40,7 +40,8 @@
 //! via = "10.0.1.7"
 //!
 //! [kernel]
-//! routes = true                   # follow the routes of the kernel's main table; the default is false, and true with a `host`
+//! routes = true                   # follow the routes of the kernel's main table; the default is false, and true with a `host`;
+//!                                 # the name of a port of kind "vnic" stands for the routes of the container there
 //!
 //! [[table]]                       # entries of a table of the program, in place of those in its text
 //! name = "acl"
@@ -326,6 +327,11 @@ impl FilePort {
     /// What it says that matters to a VNIC.
     fn vnic(&self) -> PortWithVnic<'_> {
         PortWithVnic { kind: &self.kind, offloads: &self.offloads, vnic: &self.vnic }
+    }
+
+    /// Whether its router is a virtual machine.
+    fn has_guest(&self) -> bool {
+        self.vnic.as_ref().is_some_and(|vnic| vnic.get_ref().has_guest())
     }
 
     /// What it says that is for tunnels.

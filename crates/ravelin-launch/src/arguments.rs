@@ -7,7 +7,7 @@
 //! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
 //!     [--own-address ADDRESS]...                                                                       of the gateway there
 //!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest LINK]   of a VNIC
-//! [--metrics ADDRESS:PORT] [--routing TEXT] [--vhost PATH] [--as-started TEXT]
+//! [--metrics ADDRESS:PORT] [--routing TEXT] [--routes-of PORT] [--vhost PATH] [--as-started TEXT]
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
 //! --front PATH --listen ADDRESS:PORT --front-key FILE --client TEXT for each client                    likewise
@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) addresses: Vec<Vec<IpAddr>>,
     /// What `control` is told of addresses and routes, as a text into which nobody looks here.
     pub(crate) routing: Option<OsString>,
+    /// The port of the container whose routes are followed, from 1 on.
+    pub(crate) routes_of: Option<u16>,
     /// What `compile` is told of the file as it was at the start, as a text into which nobody looks here.
     pub(crate) as_started: Option<OsString>,
     /// Whether the core makes machine code before it locks itself in: each program needs another core then.
@@ -93,6 +95,7 @@ impl Settings {
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         let (mut front, mut listen, mut front_key, mut clients) = (None, None, None, Vec::new());
         let (mut metrics, mut routing, mut addresses) = (None, None, Vec::<Vec<IpAddr>>::new());
+        let mut routes_of = None;
         while let Some(argument) = parser.next()? {
             let port = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut WantedPort)| {
                 ports.last_mut().map(change).ok_or("it must stand behind a `--port`")
@@ -132,6 +135,7 @@ impl Settings {
                 }
                 Arg::Long("as-started") => as_started = Some(parser.value()?),
                 Arg::Long("routing") => routing = Some(parser.value()?),
+                Arg::Long("routes-of") => routes_of = Some(parser.value()?.parse::<u16>()?),
                 Arg::Long("kind") => {
                     let kind = parser.value()?.parse_with(|text| match text {
                         "af_packet" => Ok(PortKind::AfPacket),
@@ -195,6 +199,13 @@ impl Settings {
         if vhost.is_none() && ports.iter().any(WantedPort::is_by_vhost) {
             return Err("`--vhost` is missing, which `--guest vhost-user` needs".into());
         }
+        let of_container = |number: u16| {
+            let port = ports.get(usize::from(number).wrapping_sub(1));
+            port.and_then(|port| port.vnic.as_ref()).is_some_and(|vnic| vnic.guest.is_none())
+        };
+        if routes_of.is_some_and(|number| !of_container(number)) {
+            return Err("`--routes-of` must be the port of a container".into());
+        }
         let needed = |name: &str, path: Option<PathBuf>| {
             path.ok_or_else(|| lexopt::Error::from(format!("`--{name}` is missing")))
         };
@@ -213,6 +224,7 @@ impl Settings {
             metrics,
             addresses,
             routing,
+            routes_of,
             as_started,
             vhost,
         })
@@ -287,6 +299,17 @@ mod tests {
         assert_eq!(settings.addresses, addresses as [Vec<IpAddr>; 3]);
         assert_eq!(settings.metrics, "127.0.0.1:9480".parse().ok());
         assert_eq!((settings.routing, settings.as_started), (Some("{}".into()), Some("{\"x\":1}".into())));
+    }
+
+    #[test]
+    fn routes_are_followed_of_a_container_alone() {
+        let port = "--port a --port b --kind vnic --ethernet 02:00:00:00:01:01";
+        let of = |more: &str| parse(&format!("{PATHS} {port} {more}")).map(|settings| settings.routes_of);
+        assert_eq!(of("--routes-of 2"), Ok(Some(2)));
+        assert_eq!(of(""), Ok(None));
+        for wrong in ["--routes-of 1", "--routes-of 0", "--routes-of 3", "--guest tap --routes-of 2"] {
+            assert_eq!(of(wrong), Err("`--routes-of` must be the port of a container".to_owned()), "{wrong}");
+        }
     }
 
     #[test]

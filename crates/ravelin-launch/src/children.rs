@@ -81,6 +81,14 @@ pub(crate) struct Core {
     fronts: Option<Channel>,
 }
 
+/// What `control` gets beside the socket of its users.
+pub(crate) struct ControlSockets {
+    /// Where metrics are asked for.
+    pub(crate) metrics: Option<TcpListener>,
+    /// What is told of the routes of a container.
+    pub(crate) routes: Option<OwnedFd>,
+}
+
 /// A process that was started; it is ended when this is dropped.
 pub(crate) struct Started {
     id: i32,
@@ -328,7 +336,7 @@ impl Core {
         &mut self,
         settings: &Settings,
         listener: &UnixListener,
-        metrics: Option<TcpListener>,
+        ControlSockets { metrics, routes }: ControlSockets,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
         let (mut ours, theirs) = Channel::pair()?;
@@ -354,6 +362,10 @@ impl Core {
         if let Some(metrics) = metrics {
             ours.send(&ControlSupply::Metrics, &[metrics.as_fd()])?;
             arguments.push("--metrics".as_ref());
+        }
+        if let Some(routes) = routes {
+            ours.send(&ControlSupply::Routes, &[routes.as_fd()])?;
+            arguments.push("--routes".as_ref());
         }
         self.channel.send(&LaunchMessage::Control, &[ours.as_fd()])?;
         let start = Start { role: Role::Control, program, arguments: &arguments, descriptors };

@@ -5,7 +5,8 @@ use crate::error::LaunchError;
 use crate::said::say;
 use container::{ContainerError, Holder};
 use ports::live::handed_over::OpenedPort;
-use ports::live::{AttachError, HandedOver, VnicWishes, WantedPort};
+use ports::live::{AttachError, HandedOver, Netlink, VnicWishes, WantedPort};
+use std::io;
 use std::os::fd::OwnedFd;
 
 /// A port of the gateway.
@@ -50,6 +51,16 @@ impl<'a> Port<'a> {
         let away = || LaunchError::Away(self.wanted.interface.clone());
         let opened = self.opened.as_ref().ok_or_else(away)?;
         in_its_network(self.container.as_ref(), || opened.lanes(workers))
+    }
+
+    /// A socket that is told of the routes of the container whose link it is.
+    ///
+    /// # Errors
+    /// It is nobody's link, or Linux gives none.
+    pub(crate) fn hears_routes(&self) -> Result<OwnedFd, LaunchError> {
+        let none = || io::Error::new(io::ErrorKind::NotFound, "the port is of no container");
+        let container = self.container.as_ref().ok_or_else(none)?;
+        Ok(container.namespaces.inside(Netlink::of_routes)??)
     }
 
     /// What was wanted of it, if it is the link of a container.

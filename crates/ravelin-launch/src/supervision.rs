@@ -25,7 +25,7 @@
 //! waits for that: signals, ports and the other processes go on.
 
 use crate::arguments::Settings;
-use crate::children::{Core, HasKept, Successor};
+use crate::children::{ControlSockets, Core, HasKept, Successor};
 use crate::compiled::{Compiled, LastProgram};
 use crate::error::LaunchError;
 use crate::kept::Store;
@@ -332,8 +332,10 @@ impl Supervisor<'_> {
                 .ok(),
             (first, _) => first,
         };
+        let port = |number: u16| self.ports.get(usize::from(number).wrapping_sub(1));
+        let routes = self.settings.routes_of.and_then(port).map(Port::hears_routes).transpose()?;
         let listener = &self.listening.insert(listening).listener;
-        core.control(self.settings, listener, metrics, &self.events)
+        core.control(self.settings, listener, ControlSockets { metrics, routes }, &self.events)
     }
 
     /// Says what became of what the core wanted kept.

@@ -4,6 +4,7 @@
 use bundle::hex;
 use engine::text_hash;
 use gateway::Config;
+use gateway::routing::FollowedRoutes;
 use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -60,6 +61,9 @@ impl AsStarted {
         part("addresses or routes", &mut |to| {
             if let Some(routing) = &routing {
                 to.add("--routing", routing);
+            }
+            if let FollowedRoutes::Container(port) = config.routing.kernel {
+                to.add("--routes-of", port.to_string());
             }
         });
         part("ports", &mut |to| {

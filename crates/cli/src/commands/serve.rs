@@ -186,7 +186,7 @@ pub(super) fn check(file: &Path, executing: Executing, json: bool) -> Result<(),
     let ports = of(count as u64, "port");
     let workers = config.workers.count;
     let memory = Remembered::of(&loaded.program, workers).map_err(Failure::Finding)?;
-    let notes: &[&str] = if config.routing.kernel {
+    let notes: &[&str] = if config.routing.kernel.are_any() {
         &[
             "of a kernel's route with several next hops the first whose link is up is used, not all of them side by side",
             "a kernel's route that says what the gateway cannot do (encap, throw, an interface that is no port) leads nowhere; `show routes` tells which",

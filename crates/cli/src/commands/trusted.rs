@@ -329,16 +329,17 @@ pub(super) fn program_of(file: &Path, config: &Config) -> Result<FilledProgram, 
 /// tells; confined, but for the layers that are to be done without. Fronts and whoever asks for metrics are
 /// answered, too, if that is said.
 pub(super) fn control_for_core(arguments: &ControlForCoreArguments) -> Result<(), Failure> {
-    let &ControlForCoreArguments { ref without, fronts, metrics, ref routing, never_one } = arguments;
+    let &ControlForCoreArguments { ref without, fronts, metrics, ref routing, routes, never_one } = arguments;
     let settings = routing.as_deref().map(serde_json::from_str::<RoutingSettings>).transpose();
     let settings = settings.map_err(|error| Failure::Finding(format!("addresses and routes: {error}")))?;
-    let routing = settings.map(|settings| ConfinedRouting { settings, told });
     let failed = |error: io::Error| Failure::Finding(format!("the control socket: {error}"));
     let entered = confinement::enter(Role::Control, without).map_err(missing)?;
     let mut core = standard_input().map_err(failed)?;
     let mut handed_over = |what| supplied(&mut core, what);
     let fronts = fronts.then(|| handed_over(ControlSupply::Fronts)).transpose()?.map(Channel::of);
     let metrics = metrics.then(|| handed_over(ControlSupply::Metrics)).transpose()?.map(TcpListener::from);
+    let container = routes.then(|| handed_over(ControlSupply::Routes)).transpose()?;
+    let routing = settings.map(|settings| ConfinedRouting { settings, container, told });
     let listener = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     entered.lock().map_err(missing)?;
     // `launch` starts another process, with a channel to the core of then.

@@ -6,6 +6,8 @@
 //!  kernel ──────rtnetlink─► └─────────┘
 //! ```
 //!
+//! Routes are those of the machine, or those of the network of a container: `launch` opens a socket there.
+//!
 //! A program that takes over has the entries that were signed with it. Then what its tables hold is read, and
 //! brought to what is known. A policy that gives no rights for that is told of, and runs as it is. Where this
 //! process follows one that died, or the core one from which it took over, tables hold what was known before:
@@ -15,11 +17,13 @@ use super::OneProcess;
 use super::confined_loop::ConfinedLoop;
 use super::core_channel::CoreChannel;
 use crate::remarks::Remarks;
-use crate::routing::{Filled, Hosts, NewHosts, Routing, RoutingSettings};
+use crate::routing::{Filled, Hosts, NewHosts, Resumed, Routing, RoutingSettings};
 use crate::tables::confined::ConfinedTables;
 use crate::tables::{Known, confined};
 use messages::control::ControlQuestion;
+use ports::live::Netlink;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -39,17 +43,24 @@ pub(super) type ShownRouting = Arc<OnceLock<Arc<Routing>>>;
 pub(super) fn start(
     core: &Arc<CoreChannel>,
     settings: RoutingSettings,
+    container: Option<OwnedFd>,
     told: fn(&str),
 ) -> io::Result<ShownRouting> {
     let (core, remarks, shown) = (core.clone(), Remarks::to(told)?, ShownRouting::default());
     let shows = shown.clone();
     thread::Builder::new()
         .name("routes".to_owned())
-        .spawn(move || serve(&core, &settings, &remarks, &shows))?;
+        .spawn(move || serve(&core, &settings, container, &remarks, &shows))?;
     Ok(shown)
 }
 
-fn serve(core: &Arc<CoreChannel>, settings: &RoutingSettings, remarks: &Remarks, shows: &ShownRouting) {
+fn serve(
+    core: &Arc<CoreChannel>,
+    settings: &RoutingSettings,
+    container: Option<OwnedFd>,
+    remarks: &Remarks,
+    shows: &ShownRouting,
+) {
     let mut said = String::new();
     let mut say = |why: String| {
         if why != said {
@@ -63,7 +74,11 @@ fn serve(core: &Arc<CoreChannel>, settings: &RoutingSettings, remarks: &Remarks,
             let (tables, remarks) = (program.program.clone(), remarks.clone());
             let packet_loop = ConfinedLoop::new(core.clone(), remarks.clone(), program);
             let held = packet_loop.held_next_hops(settings)?;
-            let routing = Routing::resuming(&tables, settings, Hosts::default(), remarks, &held);
+            // It may be wanted again, by another program.
+            let container = container.as_ref().map(OwnedFd::try_clone).transpose();
+            let container = container.map_err(|error| error.to_string())?.map(Netlink::of);
+            let resumed = Resumed { held: &held, container };
+            let routing = Routing::resuming(&tables, settings, Hosts::default(), remarks, resumed);
             Ok((routing.map_err(|error| error.to_string())?, packet_loop))
         });
         match begun {

@@ -3,7 +3,8 @@
 use super::places::PortPlace;
 use super::routes::{self, FileRoute};
 use super::{At, ConfigError, FilePort, LONGEST_NAME, is_interface_name};
-use crate::routing::{InterfaceAddress, PortSettings, RoutingSettings};
+use crate::routing::{FollowedRoutes, InterfaceAddress, PortSettings, RoutingSettings};
+use packet::PortNumber;
 use ports::live::PortKind;
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -15,7 +16,17 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub(super) struct FileKernel {
     #[serde(default)]
-    routes: Option<Spanned<bool>>,
+    routes: Option<Spanned<FileFollowed>>,
+}
+
+/// Whose routes are followed.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`true`, `false`, or the interface of a port of `kind = \"vnic\"`")]
+enum FileFollowed {
+    /// Those of the machine, or nobody's.
+    Machine(bool),
+    /// Those of the container whose link this interface is.
+    Container(String),
 }
 
 /// The places of the first addresses of IPv4 and IPv6.
@@ -80,7 +91,8 @@ pub(super) fn read(
             host_interface: host((port, place), &ports, file, at)?,
         });
     }
-    let kernel = of_kernel.routes.as_ref().filter(|routes| *routes.get_ref());
+    let kernel = of_kernel.routes.as_ref();
+    let kernel = kernel.filter(|routes| !matches!(routes.get_ref(), FileFollowed::Machine(false)));
     let hosts = ports.iter().any(|port: &PortSettings| port.host_interface.is_some());
     if let Some(kernel) = kernel.filter(|_| known.is_empty() && !hosts) {
         let message = "a gateway that routes has addresses: add `addresses = [\"…\"]` to its ports";
@@ -88,8 +100,32 @@ pub(super) fn read(
     }
     let routes = routes::read(file.routes, &ports).map_err(|(span, message)| at(Some(span), message))?;
     // What daemons of the machine find out is for the gateway, too, unless the file says otherwise.
-    let kernel = of_kernel.routes.as_ref().map_or(hosts, |routes| *routes.get_ref());
+    let kernel = match of_kernel.routes.as_ref().map(|routes| (routes.get_ref(), routes.span())) {
+        None if hosts => FollowedRoutes::Machine,
+        None | Some((FileFollowed::Machine(false), _)) => FollowedRoutes::Nobody,
+        Some((FileFollowed::Machine(true), _)) => FollowedRoutes::Machine,
+        Some((FileFollowed::Container(name), span)) => {
+            container(name, file).map_err(|why| at(Some(span), why))?
+        }
+    };
     Ok((RoutingSettings { ports, routes, kernel }, first))
+}
+
+/// The routes of the container whose link this interface is.
+fn container(name: &str, file: &InFile<'_>) -> Result<FollowedRoutes, String> {
+    let at = file.places.iter().position(|place| place.interface == name);
+    let port = at.map(|at| (at, &file.ports[file.places[at].first]));
+    let Some((at, port)) = port.filter(|(_, port)| port.kind() == PortKind::Vnic) else {
+        return Err(format!(
+            "`{name}` is no port of `kind = \"vnic\"`: routes are followed of the machine (`true`), or of the container at such a port"
+        ));
+    };
+    if port.has_guest() {
+        return Err(format!(
+            "the router at `{name}` is in a virtual machine, and nobody else sees its routes: leave out `guest`, or have a routing daemon of the machine beside it"
+        ));
+    }
+    Ok(FollowedRoutes::Container(at as PortNumber + 1))
 }
 
 /// The interface by which the machine is to be a host at a port, if it is. Its name differs from those of all
@@ -163,6 +199,7 @@ fn unusable(own: InterfaceAddress) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
+    use crate::routing::FollowedRoutes;
     use std::path::Path;
 
     fn read(more: &str) -> Result<Config, String> {
@@ -191,7 +228,10 @@ mod tests {
             ["0.0.0.0/0 10.0.2.7 2", "fd00::/32 fe80::7 2"]
                 .map(|text| text.replace("fd00::/32", "fd00:9::/32"))
         );
-        assert_eq!((config.routing.ports[1].mtu, config.routing.kernel), (Some(1400), true));
+        assert_eq!(
+            (config.routing.ports[1].mtu, config.routing.kernel),
+            (Some(1400), FollowedRoutes::Machine)
+        );
         assert_eq!(config.first_address, [Some((4, 14)), Some((4, 29))]);
         let table = &config.tables[0];
         assert_eq!((table.table.as_str(), table.format.as_str(), table.place), ("acl", "iptables", (19, 8)));
@@ -200,6 +240,13 @@ mod tests {
         let options = read(more).expect("is right").tables.remove(0).options;
         assert_eq!((options.family, options.first_packets), (Some(6), true));
         assert_eq!((options.table.as_deref(), options.chain.as_deref()), (Some("t"), Some("input")));
+    }
+
+    #[test]
+    fn routes_of_a_container_are_those_at_its_port() {
+        let vnic = "[[port]]\ninterface = \"v\"\nkind = \"vnic\"\n[port.vnic]\nethernet = \"02:00:00:00:01:01\"\naddresses = [\"10.0.1.3/24\"]\n";
+        let config = read(&format!("{vnic}[kernel]\nroutes = \"v\"\n")).expect("is right");
+        assert_eq!(config.routing.kernel, FollowedRoutes::Container(3));
     }
 
     #[test]
@@ -220,9 +267,9 @@ mod tests {
         let follows = |more: &str| read(more).expect("is right").routing.kernel;
         assert_eq!(
             [follows("host = true\n"), follows("host = true\n[kernel]\nroutes = false\n")],
-            [true, false]
+            [FollowedRoutes::Machine, FollowedRoutes::Nobody]
         );
-        assert!(!follows("host = false\n"));
+        assert_eq!(follows("host = false\n"), FollowedRoutes::Nobody);
         let running = read("host = true\n").expect("is right");
         let other = read("host = true\nhost_interface = \"uplink\"\n").expect("is right");
         let error = running.takes(&other).expect_err("it has another name").to_string();
@@ -323,6 +370,15 @@ mod tests {
                 "line 11, column 6: there is a route to 10.9.0.0/16 above already: write all its next hops in one list",
             ),
             ("[[route]]\nto = \"10.9.0.0/16\"\nvia = \"ten\"\n", "line 9, column 7: `ten` is no address"),
+            (
+                "[kernel]\nroutes = \"y\"\n",
+                "line 8, column 10: `y` is no port of `kind = \"vnic\"`: routes are followed of the machine",
+            ),
+            ("[kernel]\nroutes = 3\n", "line 8, column 10: `true`, `false`, or the interface"),
+            (
+                "[kernel]\nroutes = \"v\"\n[[port]]\ninterface = \"v\"\nkind = \"vnic\"\n[port.vnic]\nethernet = \"02:00:00:00:01:01\"\nguest = \"tap\"\naddresses = [\"10.0.2.3/24\"]\n",
+                "line 8, column 10: the router at `v` is in a virtual machine",
+            ),
             ("[kernel]\nroute = true\n", "line 8, column 1: unknown field `route`"),
             (
                 "[[table]]\nname = \"acl\"\nfrom = \"x\"\n[[table]]\nname = \"acl\"\nfrom = \"y\"\n",

@@ -44,6 +44,13 @@ pub(super) struct FileVnic {
     guest: Option<Spanned<FileGuest>>,
 }
 
+impl FileVnic {
+    /// Whether the router is a virtual machine.
+    pub(super) fn has_guest(&self) -> bool {
+        self.guest.as_ref().is_some_and(|guest| !matches!(guest.get_ref(), FileGuest::Is(false)))
+    }
+}
+
 /// Whether the router is a virtual machine, or how it is linked.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "`guest`: `false`, `true`, `\"tap\"` or `\"vhost-user\"`")]

@@ -15,9 +15,10 @@ use super::rib::{Unmeant, Way};
 use super::rtnetlink::{Condition, Hop, Key, Object, RouteNews};
 use packet::PortNumber;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
 
 /// The kernel's main table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct KernelTable {
     /// The next hops of each prefix, the smallest metric first; those of one metric in the kernel's order.
     routes: HashMap<IpPrefix, Vec<KnownHop>>,
@@ -31,6 +32,12 @@ pub(crate) struct KernelTable {
     gone: HashSet<u32>,
     altered: HashSet<u32>,
     round: u64,
+    /// How many next hops, numbered ones, and members of groups there are together, with routes for some
+    /// packets alone, and how many there may be.
+    size: usize,
+    most: usize,
+    /// Whether one was left out for want of room since everything was asked for.
+    is_full: bool,
     /// What was told since everything was asked for, while the answers come.
     listing: Option<Listing>,
 }
@@ -48,18 +55,75 @@ struct KnownHop {
     seen: u64,
 }
 
-/// The ports' interfaces as they are now.
+/// Where a next hop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At this port.
+    Port(PortNumber),
+    /// At none, for this reason.
+    Unmeant(Unmeant),
+    /// At the gateway: a router in a container sends to it what it has no route of its own for. Such a next
+    /// hop says nothing.
+    Gateway,
+}
+
+/// Finds a next hop by the number of its interface and its address, if it has one.
+pub(crate) type Finds<'a> = dyn Fn(u32, Option<IpAddr>) -> Place + 'a;
+
+/// Finds next hops by the interfaces of ports.
+pub(crate) fn by_interface(ports: &HashMap<u32, PortNumber>) -> impl Fn(u32, Option<IpAddr>) -> Place + '_ {
+    |index, _| ports.get(&index).map_or(Place::Unmeant(Unmeant::NoPort(index)), |port| Place::Port(*port))
+}
+
+/// The ports as they are now.
 pub(crate) struct Ports<'a> {
-    /// Ports by the numbers of their interfaces.
-    pub(crate) ports: &'a HashMap<u32, PortNumber>,
+    /// Where a next hop is.
+    pub(crate) of: &'a Finds<'a>,
     /// Whether a port's link is up.
     pub(crate) up: &'a dyn Fn(PortNumber) -> bool,
 }
 
+impl Default for KernelTable {
+    fn default() -> KernelTable {
+        KernelTable::with_room(usize::MAX)
+    }
+}
+
 impl KernelTable {
+    /// A table with room for so many next hops, numbered ones, members of groups, and routes for some packets
+    /// alone.
+    pub(crate) fn with_room(most: usize) -> KernelTable {
+        KernelTable {
+            routes: HashMap::new(),
+            uses: HashMap::new(),
+            conditional: BTreeMap::new(),
+            objects: HashMap::new(),
+            gone: HashSet::new(),
+            altered: HashSet::new(),
+            round: 0,
+            size: 0,
+            most,
+            is_full: false,
+            listing: None,
+        }
+    }
+
+    /// Whether one was left out for want of room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Whether there is room for so much more.
+    fn has_room(&mut self, more: usize) -> bool {
+        let has_room = self.most - self.size >= more;
+        self.is_full |= !has_room;
+        has_room
+    }
+
     /// Everything is asked for anew from here on.
     pub(crate) fn begin(&mut self) {
         self.round += 1;
+        self.is_full = false;
         self.listing = Some(Listing::default());
     }
 
@@ -89,15 +153,20 @@ impl KernelTable {
             (Some(listing), _) => hops.iter().for_each(|hop| listing.came(key, *hop, replaces)),
         }
         if condition.is_some() {
-            if there {
+            if !there {
+                self.size -= usize::from(self.conditional.remove(&key).is_some());
+            } else if self.conditional.contains_key(&key) {
                 self.conditional.insert(key, self.round);
-            } else {
-                self.conditional.remove(&key);
+            } else if self.has_room(1) {
+                self.size += 1;
+                self.conditional.insert(key, self.round);
             }
             return false;
         }
+        let (mut room, mut is_full) = (self.most - self.size, false);
         // Most prefixes have one next hop.
         let known = self.routes.entry(prefix).or_insert_with(|| Vec::with_capacity(1));
+        let before = known.len();
         let begin = known.partition_point(|known| known.metric < metric);
         let mut end = known.partition_point(|known| known.metric <= metric);
         let mut changed = false;
@@ -121,6 +190,7 @@ impl KernelTable {
                 }
                 stays
             });
+            room += at - known.len();
             (end, changed) = (end - (at - known.len()), true);
         }
         let own = |one: &KnownHop| one.route + 1;
@@ -139,7 +209,9 @@ impl KernelTable {
                         (known[place].route, changed) = (route, true);
                     }
                 }
+                None if there && room == 0 => is_full = true,
                 None if there => {
+                    room -= 1;
                     known.insert(at, KnownHop { metric, route, hop: *hop, weight: 1, seen: self.round });
                     count(&mut self.uses, *hop, true);
                     (at, end, changed) = (at + 1, end + 1, true);
@@ -152,6 +224,8 @@ impl KernelTable {
                 None => {}
             }
         }
+        self.size = self.size + known.len() - before;
+        self.is_full |= is_full;
         if known.is_empty() {
             self.routes.remove(&prefix);
         }
@@ -204,13 +278,19 @@ impl KernelTable {
             if let Some(listing) = &mut self.listing {
                 listing.object_went(number);
             }
-            self.objects.remove(&number);
+            self.size -= self.objects.remove(&number).map_or(0, |(object, _)| object.size());
             self.gone.insert(number);
             return Vec::new();
         };
+        let more = object.size().saturating_sub(self.objects.get(&number).map_or(0, |(one, _)| one.size()));
+        if more > 0 && !self.has_room(more) {
+            return Vec::new();
+        }
         // Routes by the one that had the number before went with it.
         let changed = if self.gone.contains(&number) { self.settled() } else { Vec::new() };
+        self.size += object.size();
         let before = self.objects.insert(number, (object.clone(), self.round));
+        self.size -= before.as_ref().map_or(0, |(before, _)| before.size());
         if before.map(|(before, _)| before) != Some(object) {
             self.altered.insert(number);
         }
@@ -235,7 +315,7 @@ impl KernelTable {
             return Vec::new();
         }
         let mut changed = Vec::new();
-        let uses = &mut self.uses;
+        let (uses, size) = (&mut self.uses, &mut self.size);
         self.routes.retain(|prefix, known| {
             let of = |known: &KnownHop, numbers: &HashSet<u32>| matches!(known.hop, Hop::Object(number) if numbers.contains(&number));
             if known.iter().any(|known| of(known, &altered)) {
@@ -243,6 +323,7 @@ impl KernelTable {
                 known.retain(|known| {
                     let stays = !of(known, &gone);
                     if !stays {
+                        *size -= 1;
                         count(uses, known.hop, false);
                     }
                     stays
@@ -257,14 +338,21 @@ impl KernelTable {
     pub(crate) fn end(&mut self) -> Vec<IpPrefix> {
         let round = self.round;
         self.listing = None;
-        self.conditional.retain(|_, seen| *seen == round);
-        self.objects.retain(|_, (_, seen)| *seen == round);
-        let (mut changed, uses) = (Vec::new(), &mut self.uses);
+        let (mut changed, uses, size) = (Vec::new(), &mut self.uses, &mut self.size);
+        self.conditional.retain(|_, seen| {
+            *size -= usize::from(*seen != round);
+            *seen == round
+        });
+        self.objects.retain(|_, (object, seen)| {
+            *size -= if *seen == round { 0 } else { object.size() };
+            *seen == round
+        });
         self.routes.retain(|prefix, known| {
             let before = known.len();
             known.retain(|known| {
                 let stays = known.seen == round;
                 if !stays {
+                    *size -= 1;
                     count(uses, known.hop, false);
                 }
                 stays
@@ -292,7 +380,7 @@ impl KernelTable {
         let (mut routers, mut up) = (Vec::new(), false);
         for (hop, weight) in first_route(known).flat_map(|(hop, weight)| self.resolved(hop, weight)) {
             let Hop::By(index, gateway) = hop else { continue };
-            if let Some(&port) = ports.ports.get(&index) {
+            if let Place::Port(port) = (ports.of)(index, gateway) {
                 routers.push((Neighbour { port, address: gateway? }, weight));
                 up |= (ports.up)(port);
             }
@@ -304,15 +392,19 @@ impl KernelTable {
     /// then the first by a port, then what leads nowhere.
     pub(crate) fn way(&self, prefix: IpPrefix, ports: &Ports<'_>) -> Option<Way> {
         let known = self.routes.get(&prefix)?;
-        let mut best: Option<(u8, Way)> = None;
+        let (mut best, mut says_nothing) = (None::<(u8, Way)>, false);
         for (hop, _) in first_route(known).flat_map(|(hop, weight)| self.resolved(hop, weight)) {
             let way = match hop {
                 Hop::Nowhere(way) => way,
                 Hop::Object(_) => Way::Unmeant(Unmeant::NoHop),
-                Hop::By(index, gateway) => match ports.ports.get(&index) {
-                    None => Way::Unmeant(Unmeant::NoPort(index)),
-                    Some(&port) => {
+                Hop::By(index, gateway) => match (ports.of)(index, gateway) {
+                    Place::Port(port) => {
                         gateway.map_or(Way::Link(port), |address| Way::Via(Neighbour { port, address }))
+                    }
+                    Place::Unmeant(why) => Way::Unmeant(why),
+                    Place::Gateway => {
+                        says_nothing = true;
+                        continue;
                     }
                 },
             };
@@ -325,8 +417,12 @@ impl KernelTable {
                 best = Some((rank, way));
             }
         }
-        // A group of which every next hop has gone.
-        Some(best.map_or(Way::Unmeant(Unmeant::NoHop), |(_, way)| way))
+        match best {
+            Some((_, way)) => Some(way),
+            None if says_nothing => None,
+            // A group of which every next hop has gone.
+            None => Some(Way::Unmeant(Unmeant::NoHop)),
+        }
     }
 
     /// What a next hop of this weight is, if it has a number: one, or those of a group, which have weights of
@@ -393,7 +489,8 @@ mod tests {
     #[test]
     fn the_smallest_metric_and_the_first_next_hop_whose_link_is_up_count() {
         let known = HashMap::from([(7, 1), (8, 2)]);
-        let ports = Ports { ports: &known, up: &|_| true };
+        let of = by_interface(&known);
+        let ports = Ports { of: &of, up: &|_| true };
         let mut table = KernelTable::default();
         let prefix = prefix("198.51.100.0/24");
         table.route(key(prefix, 100), &[by(7, "10.0.1.7"), by(8, "10.0.2.7")], RouteNews::Listed);
@@ -414,7 +511,8 @@ mod tests {
     #[test]
     fn what_is_not_told_again_is_gone() {
         let known = HashMap::from([(7, 1)]);
-        let ports = Ports { ports: &known, up: &|_| true };
+        let of = by_interface(&known);
+        let ports = Ports { of: &of, up: &|_| true };
         let mut table = KernelTable::default();
         let [a, b] = ["10.1.0.0/16", "10.2.0.0/16"].map(prefix);
         let tos = Key { condition: Some(Condition::Tos(16)), ..key(a, 0) };
@@ -432,7 +530,8 @@ mod tests {
     #[test]
     fn routes_go_with_the_numbered_next_hop_that_they_lead_by_and_change_with_it() {
         let known = HashMap::from([(7, 1), (8, 2)]);
-        let ports = Ports { ports: &known, up: &|_| true };
+        let of = by_interface(&known);
+        let ports = Ports { of: &of, up: &|_| true };
         let mut table = KernelTable::default();
         let [one, many] = ["10.1.0.0/16", "10.2.0.0/16"].map(prefix);
         let object = |table: &mut KernelTable, number, object: Option<Object>| {
@@ -470,6 +569,43 @@ mod tests {
         // A route by a number that is not known is one that cannot be meant.
         table.route(key(one, 0), &[Hop::Object(99)], RouteNews::Listed);
         assert_eq!(table.way(one, &ports), Some(Way::Unmeant(Unmeant::NoHop)));
+    }
+
+    #[test]
+    fn a_table_that_is_full_keeps_what_it_has_and_says_so() {
+        let mut table = KernelTable::with_room(3);
+        let prefixes = ["10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16", "10.4.0.0/16"].map(prefix);
+        let [a, .., d] = prefixes;
+        let hop = [by(7, "10.0.1.7")];
+        let came = prefixes.map(|prefix| table.route(key(prefix, 0), &hop, RouteNews::Came));
+        assert_eq!((came, table.is_full()), ([true, true, true, false], true));
+        // In whichever order all is told again, what is there stays.
+        table.begin();
+        assert!(!table.is_full());
+        for prefix in prefixes.iter().rev() {
+            table.route(key(*prefix, 0), &hop, RouteNews::Listed);
+        }
+        assert_eq!((table.end(), table.is_full()), (vec![], true));
+        let other = [by(7, "10.0.1.8")];
+        assert!(table.route(key(a, 0), &other, RouteNews::Replaces), "it takes the room of the one before");
+        let tos = Key { condition: Some(Condition::Tos(16)), ..key(d, 0) };
+        table.route(tos, &hop, RouteNews::Came);
+        assert_eq!(table.conditional().count(), 0);
+        assert!(table.route(key(a, 0), &other, RouteNews::Went));
+        table.route(tos, &hop, RouteNews::Came);
+        assert_eq!((table.conditional().count(), table.size), (1, 3));
+        table.route(tos, &hop, RouteNews::Went);
+        // A group counts with its members.
+        let group = |members| Some(Object::Group(vec![(1, 1); members]));
+        table.object(9, group(1));
+        assert_eq!((table.objects.len(), table.size), (0, 2));
+        table.object(9, Some(Object::One(hop[0])));
+        table.object(9, group(0));
+        assert_eq!((table.objects.len(), table.size), (1, 3));
+        table.object(9, None);
+        assert!(table.route(key(d, 0), &hop, RouteNews::Came));
+        table.begin();
+        assert_eq!((table.end().len(), table.size), (3, 0));
     }
 
     /// How a route of the kernel changes in a test.
@@ -539,6 +675,7 @@ mod tests {
                 prop_assert!(!table.is_doubtful());
             }
             table.end();
+            prop_assert_eq!(table.size, table.routes.values().map(Vec::len).sum::<usize>());
             for (place, prefix) in places.iter().enumerate() {
                 let sorted = |hops: &mut dyn Iterator<Item = Hop>| {
                     let mut hops: Vec<String> = hops.map(|hop| format!("{hop:?}")).collect();

@@ -104,6 +104,14 @@ impl Router {
         changed.into_iter().map(|(prefix, _)| prefix).collect()
     }
 
+    /// The addresses of the ports, with the networks that they are in.
+    pub(crate) fn networks(&self) -> Vec<(PortNumber, InterfaceAddress)> {
+        let of_port = |(number, port): (PortNumber, &Port)| {
+            port.addresses.iter().map(move |own| (number, *own)).collect::<Vec<_>>()
+        };
+        (1..).zip(&self.ports).flat_map(of_port).collect()
+    }
+
     /// Forgets those that are no neighbours any more.
     pub(super) fn forget_strangers(&mut self) -> Vec<Action<Packet>> {
         let vias: HashSet<Neighbour> = self.vias();

@@ -70,6 +70,8 @@ pub(crate) enum Unmeant {
     Attribute(u16),
     /// It leads by the interface of this number, which is no port.
     NoPort(u32),
+    /// It is of a router in a container, and its next hop is in no network of a port.
+    NoNetwork,
     /// No next hop of it is known.
     NoHop,
 }
@@ -85,6 +87,7 @@ impl fmt::Display for Unmeant {
             Unmeant::NoPort(index) => {
                 write!(f, "it leaves by interface {index} of `ip link`, which is no port")
             }
+            Unmeant::NoNetwork => write!(f, "its next hop is in no network that `addresses` of a port name"),
             Unmeant::NoHop => write!(f, "none of its next hops is there"),
         }
     }

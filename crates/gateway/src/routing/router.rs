@@ -46,14 +46,39 @@ pub struct RoutingSettings {
     pub ports: Vec<PortSettings>,
     /// Routes of the file.
     pub routes: Vec<StaticRoute>,
-    /// Routes of the kernel's table are followed.
-    pub kernel: bool,
+    /// The kernel's table of routes that is followed.
+    pub kernel: FollowedRoutes,
+}
+
+/// Which table of the kernel is followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FollowedRoutes {
+    /// None.
+    #[default]
+    Nobody,
+    /// The main table of the machine.
+    Machine,
+    /// The main table in the network of the container at this port. Its interfaces are not those of ports: a
+    /// next hop is at the port in whose network it lies.
+    Container(PortNumber),
+}
+
+impl FollowedRoutes {
+    /// Whether there are any.
+    pub fn are_any(self) -> bool {
+        self != FollowedRoutes::Nobody
+    }
+
+    /// Whether they are those of a container.
+    pub fn are_of_container(self) -> bool {
+        matches!(self, FollowedRoutes::Container(_))
+    }
 }
 
 impl RoutingSettings {
     /// Whether there is anything for control to do.
     pub fn is_active(&self) -> bool {
-        self.kernel
+        self.kernel.are_any()
             || self.ports.iter().any(|port| !port.addresses.is_empty() || port.host_interface.is_some())
     }
 }
@@ -110,7 +135,7 @@ pub(crate) struct Router {
     pub(super) refused: Refused,
     /// How many prefixes lead to a router.
     vias: HashMap<Neighbour, usize>,
-    kernel: bool,
+    kernel: FollowedRoutes,
     /// The addresses of the machine that the gateway runs on.
     pub(super) machine: BTreeSet<IpAddr>,
     /// The routes that follow from the addresses of the ports.
@@ -192,7 +217,7 @@ impl Router {
         self.set_own();
         self.rib.succeed_links(&old.rib, |port| staying.contains(&port));
         self.succeed_sets_of_file(old, &staying);
-        if self.kernel {
+        if self.kernel == old.kernel {
             self.succeed_routes(old, &staying);
         }
         self.machine = old.machine.clone();
@@ -594,7 +619,7 @@ impl Router {
     }
 
     /// Whether it takes routes of the kernel's table.
-    pub(crate) fn follows_kernel(&self) -> bool {
+    pub(crate) fn follows_kernel(&self) -> FollowedRoutes {
         self.kernel
     }
 

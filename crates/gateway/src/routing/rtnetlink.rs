@@ -124,6 +124,16 @@ pub(crate) enum Object {
     Group(Vec<(u32, u32)>),
 }
 
+impl Object {
+    /// How many next hops it holds, itself included.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Object::One(_) => 1,
+            Object::Group(members) => 1 + members.len(),
+        }
+    }
+}
+
 /// Packets that a route is for alone, among those to its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Condition {

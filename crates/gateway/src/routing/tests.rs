@@ -10,7 +10,7 @@ use super::port::{Link, PortSettings};
 use super::prefix::IpPrefix;
 use super::reassembly::{Joined, Reassembly};
 use super::rib::Way;
-use super::router::{Packet, Router, RoutingSettings, StaticRoute};
+use super::router::{FollowedRoutes, Packet, Router, RoutingSettings, StaticRoute};
 use engine::live::urgency::of_neighbours as urgency;
 use engine::live::{Injected, Urgent};
 use etherparse::{
@@ -59,7 +59,7 @@ impl Scene {
         let via = Neighbour { port: 2, address: address("10.0.2.7") };
         let to = "198.51.100.0/24".parse().expect("a prefix");
         let routes = vec![StaticRoute { to, via: vec![(via, 1)] }];
-        RoutingSettings { ports: vec![port(1), port(2)], routes, kernel: true }
+        RoutingSettings { ports: vec![port(1), port(2)], routes, kernel: FollowedRoutes::Machine }
     }
 
     /// With room for so many next hops.

@@ -5,7 +5,7 @@ use super::sys;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Groups of changes that can be told of (RTNLGRP_… of `linux/rtnetlink.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,9 @@ const LONGEST: usize = 64 << 10;
 /// nearly a kibibyte. The kernel takes memory for those alone that do wait. Who may change networks gets as
 /// much, others what `net.core.rmem_max` allows.
 const WAITING: usize = 64 << 20;
+
+/// The port of the kernel (netlink(7)).
+const KERNEL: u32 = 0;
 
 /// A socket of rtnetlink. It needs no rights.
 pub struct Netlink {
@@ -62,6 +65,29 @@ impl Netlink {
         Ok(Netlink { socket, buffer: vec![0; LONGEST] })
     }
 
+    /// A socket that is told of routes, and of links and addresses, with which routes go silently, in the
+    /// network of the thread that calls. It is for another process.
+    ///
+    /// # Errors
+    /// The kernel gives none.
+    pub fn of_routes() -> io::Result<OwnedFd> {
+        let netlink = Netlink::open(&[
+            LinkChanges::Links,
+            LinkChanges::Ipv4Addresses,
+            LinkChanges::Ipv4Routes,
+            LinkChanges::Ipv6Addresses,
+            LinkChanges::Ipv6Routes,
+            LinkChanges::NextHops,
+        ])?;
+        Ok(sys::descriptor_of(netlink.socket))
+    }
+
+    /// The socket that another process has opened, which is told of what that one asked for. Its network may
+    /// be another than that of this process.
+    pub fn of(descriptor: OwnedFd) -> Netlink {
+        Netlink { socket: sys::netlink_socket(descriptor), buffer: vec![0; LONGEST] }
+    }
+
     /// Sends a question to the kernel.
     ///
     /// # Errors
@@ -70,7 +96,8 @@ impl Netlink {
         self.socket.send_to(message, &SocketAddr::new(0, 0), 0).map(|_| ())
     }
 
-    /// The next messages, or `None` where none came in that time.
+    /// The next messages, or `None` where none came in that time. What another process sent, as root of a
+    /// container can to a socket of its network, is received as no message.
     ///
     /// # Errors
     /// What the kernel says; ENOBUFS means that changes were lost, so that everything has to be asked for
@@ -79,6 +106,7 @@ impl Netlink {
         let mut waited = nanoseconds == 0;
         loop {
             match self.socket.recv_from(&mut &mut self.buffer[..], 0) {
+                Ok((_, from)) if from.port_number() != KERNEL => return Ok(Some(&[])),
                 Ok((length, _)) => return Ok(Some(&self.buffer[..length.min(LONGEST)])),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -88,5 +116,33 @@ impl Netlink {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question for all links (struct nlmsghdr, struct ifinfomsg).
+    const LINKS: [u8; 32] =
+        [32, 0, 0, 0, 18, 0, 1, 3, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    #[test]
+    fn what_another_process_sends_is_no_message() {
+        let mut netlink = Netlink::of(Netlink::of_routes().expect("a socket"));
+        let mut own = SocketAddr::new(0, 0);
+        netlink.socket.get_address(&mut own).expect("it is bound");
+        let mut other = Socket::new(NETLINK_ROUTE).expect("a socket");
+        other.bind_auto().expect("bound");
+        match other.send_to(&[1; 32], &own, 0) {
+            Ok(_) => {
+                let received = netlink.receive(1_000_000_000).expect("received");
+                assert_eq!(received, Some(&[][..]));
+            }
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "only root may"),
+        }
+        netlink.ask(&LINKS).expect("asked");
+        let received = netlink.receive(1_000_000_000).expect("received").expect("an answer");
+        assert!(received.len() > LINKS.len(), "the kernel is heard");
     }
 }

@@ -10,9 +10,9 @@ mod opening;
 pub(crate) use opening::{ask_ethtool, interface_has_carrier};
 #[cfg(feature = "open")]
 pub(crate) use opening::{
-    asker, begin, bound_interface, hold, interface_flags, interface_is_up, interface_link_type,
-    interface_mtu, interface_station, join_fanout, make_fanout, netfilter_socket, send_directly, set_option,
-    set_receive_buffer, set_send_buffer, take_all,
+    asker, begin, bound_interface, descriptor_of, hold, interface_flags, interface_is_up,
+    interface_link_type, interface_mtu, interface_station, join_fanout, make_fanout, netfilter_socket,
+    netlink_socket, send_directly, set_option, set_receive_buffer, set_send_buffer, take_all,
 };
 #[cfg(feature = "open")]
 pub use opening::{

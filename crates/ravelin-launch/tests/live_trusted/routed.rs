@@ -28,6 +28,8 @@ const HOSTS: [(Ipv4Addr, Ipv4Addr); 2] = [
     (Ipv4Addr::new(10, 2, 1, 1), Ipv4Addr::new(10, 2, 1, 254)),
     (Ipv4Addr::new(10, 2, 2, 2), Ipv4Addr::new(10, 2, 2, 254)),
 ];
+/// The link of the container.
+const CONTAINER: &str = "services";
 /// Addresses of host b that are in no network of the gateway.
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const FARTHER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
@@ -49,9 +51,15 @@ fn router(folder: &Path, version: u64, tables: &[(&str, u8)]) -> Vec<u8> {
 /// A gateway with addresses at its ports, which follows the routes of its machine, and the first policy,
 /// which has no tables for them.
 fn routed(test: &str) -> Option<Trusted> {
-    let trusted = gateway_with(test, &(trust() + "[kernel]\nroutes = true\n"), |folder| {
+    routed_with(test, "[kernel]\nroutes = true\n")
+}
+
+/// The same, whose file says this of routes.
+fn routed_with(test: &str, routes: &str) -> Option<Trusted> {
+    let trusted = gateway_with(test, &(trust() + routes), |folder| {
         let file = folder.join("gateway.toml");
         let mut text = fs::read_to_string(&file).expect("it is there");
+        text.insert_str(0, &format!("containers = \"{}/containers\"\n", folder.display()));
         for (interface, (_, own)) in ["to-a", "to-b"].into_iter().zip(HOSTS) {
             let port = format!("interface = \"{interface}\"\n");
             let more = format!("{port}addresses = [\"{own}/24\"]\nkeep_from_kernel = true\n");
@@ -77,12 +85,32 @@ impl Trusted {
         assert!(well, "ip {arguments}: {said}");
     }
 
+    /// `ip` as root in the network of the container.
+    fn ip_in_container(&self, arguments: &str) {
+        let file = |kind| self.folder.path().join(format!("containers/{CONTAINER}.{kind}"));
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--user={}", file("userns").display()));
+        command.arg(format!("--net={}", file("netns").display()));
+        let (well, said) = ended(command.arg("ip").args(arguments.split(' ')).output());
+        assert!(well, "ip {arguments}: {said}");
+    }
+
+    /// Waits until `ravelin show routes` says this, or does not.
+    fn shows_route(&self, prefix: &str, is_there: bool) {
+        let end = Instant::now() + LIMIT;
+        while self.routes().contains(prefix) != is_there {
+            assert!(Instant::now() < end, "{prefix}: {}", self.routes());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// How many of so many datagrams arrive that host a sends to an address of host b, one every few
     /// milliseconds, after the first one that does.
     fn arrive(&self, address: Ipv4Addr, datagrams: u32, work: impl FnOnce()) -> u32 {
         let from = self.a.inside(|| UdpSocket::bind((HOSTS[0].0, 0))).expect("a socket");
         let to = self.b.inside(|| UdpSocket::bind((address, 0))).expect("a socket");
         to.set_read_timeout(Some(Duration::from_millis(500))).expect("so");
+        rustix::net::sockopt::set_socket_recv_buffer_size_force(&to, 64 << 20).expect("root may");
         let at = SocketAddrV4::new(address, to.local_addr().expect("bound").port());
         let (end, mut bytes) = (Instant::now() + LIMIT, [0; 16]);
         loop {
@@ -183,6 +211,46 @@ fn routes_of_the_machine_and_neighbours_come_into_a_confined_core_and_packets_go
     trusted.hears("core: program 2 runs, sha256 ");
     assert_eq!(trusted.arrive(FARTHER, 20, || ()), 20);
     assert_eq!(trusted.arrive(HOSTS[1].0, 20, || ()), 20);
+}
+
+#[test]
+fn routes_of_a_router_in_a_container_lead_to_the_ports_in_whose_networks_their_next_hops_are() {
+    let test = "routes_of_a_router_in_a_container_lead_to_the_ports_in_whose_networks_their_next_hops_are";
+    let routes = format!(
+        "[kernel]\nroutes = \"{CONTAINER}\"\n\
+         [[port]]\ninterface = \"{CONTAINER}\"\nkind = \"vnic\"\n\
+         [port.vnic]\nethernet = \"02:00:00:00:01:01\"\naddresses = [\"10.2.1.3/24\", \"10.2.2.3/24\"]\n"
+    );
+    let Some(trusted) = routed_with(test, &routes) else { return };
+    // Those of the machine are nobody's.
+    trusted.ip("route add 203.0.113.0/24 dev to-b");
+    trusted.ip_in_container("route add 10.9.0.0/16 via 10.2.2.2 dev services");
+    let (well, said) = trusted.install(&router(trusted.folder.path(), 2, &TABLES), &[]);
+    assert!(well, "{said}");
+    assert_eq!(trusted.arrive(FAR, 20, || ()), 20);
+    trusted.ip_in_container("route add 192.0.2.0/24 via 10.2.2.2 dev services");
+    assert_eq!(trusted.arrive(FARTHER, 20, || ()), 20);
+    assert!(!trusted.routes().contains("203.0.113.0/24"), "{}", trusted.routes());
+
+    // What the router sends to the gateway says nothing to it, and what lies nowhere leads nowhere.
+    trusted.ip_in_container("route add default via 10.2.2.254 dev services");
+    trusted.ip_in_container("route add 198.51.100.0/24 via 172.31.0.9 dev services onlink");
+    trusted.shows_route("198.51.100.0/24", true);
+    let routes = trusted.routes();
+    assert!(routes.contains("its next hop is in no network"), "{routes}");
+    assert!(!routes.contains("0.0.0.0/0"), "{routes}");
+
+    // Whoever follows a control that died has another socket there.
+    let control = || {
+        trusted.kill("ravelin-control");
+        trusted.hears("control was ended by signal 9");
+    };
+    assert_eq!(trusted.arrive(FAR, 600, control), 600);
+    trusted.ip_in_container("route del 192.0.2.0/24");
+    trusted.shows_route("192.0.2.0/24", false);
+    // Routes go silently with a link.
+    trusted.ip_in_container("link set services down");
+    trusted.shows_route("10.9.0.0/16", false);
 }
 
 #[test]

@@ -6,10 +6,11 @@
 #[cfg(feature = "attach")]
 use super::Shared;
 use super::{check, owned, read_option};
+use netlink_sys::Socket;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 #[cfg(feature = "attach")]
 use std::sync::atomic::AtomicU64;
 
@@ -20,6 +21,18 @@ use std::sync::atomic::AtomicU64;
 pub fn packet_socket() -> io::Result<OwnedFd> {
     // Protocol 0: nothing is received before it is bound to an interface.
     socket(libc::AF_PACKET, libc::SOCK_RAW, 0)
+}
+
+/// The socket of netlink that a descriptor is.
+pub(crate) fn netlink_socket(descriptor: OwnedFd) -> Socket {
+    // SAFETY: it is open, and nobody else has it any more.
+    unsafe { Socket::from_raw_fd(descriptor.into_raw_fd()) }
+}
+
+/// The descriptor of a socket of netlink.
+pub(crate) fn descriptor_of(socket: Socket) -> OwnedFd {
+    // SAFETY: it is open, and nobody else has it any more.
+    unsafe { OwnedFd::from_raw_fd(socket.into_raw_fd()) }
 }
 
 /// Sets an option of a socket whose value is a whole number or a flag.
