@@ -45,11 +45,11 @@ pub(crate) const HOST_TURN_BYTES: usize = 128 << 10;
 /// The most addresses of a port's host interface that become the gateway's.
 pub(crate) const HOST_ADDRESSES: usize = 256;
 
-/// The most next hops of a container's routes that are followed, with its numbered next hops and the members
-/// of their groups: as many as the Internet has routes, and as many again.
+/// The most next hops of a container's routes that are followed, with its numbered next hops and the
+/// members of their groups: twice as many as the Internet has routes.
 pub(crate) const CONTAINER_NEXT_HOPS: usize = 1 << 21;
-/// How long control takes nothing from a container's network after all of its routes were told: root there can
-/// have them told again and again.
+/// How long control takes nothing from a container's network after all of its routes were told: root there
+/// can have them told again and again.
 pub(crate) const BETWEEN_LISTINGS: Duration = Duration::from_millis(200);
 
 /// The longest snapshot that is written or read, in bytes.

@@ -1,6 +1,6 @@
 //! What `launch` says to the process that listens on a network, and what it hands to `control`: such
-//! processes, which it answers, the socket for metrics, and that for the routes of a container. What such a process asks of `control` is what
-//! `control` asks of the core.
+//! processes, which it answers, the socket for metrics, and that for the routes of a container. What such a
+//! process asks of `control` is what `control` asks of the core.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +23,8 @@ pub enum ControlSupply {
     /// With one descriptor: the socket at which metrics are asked for. It comes next, by the same channel,
     /// where there are to be any.
     Metrics,
-    /// With one descriptor: a socket of rtnetlink in the network of a container, which tells of its routes. It
-    /// comes next, by the same channel, where these are to be followed.
+    /// With one descriptor: a socket of rtnetlink in the network of a container, which tells of its routes.
+    /// It comes next, by the same channel, where these are to be followed.
     Routes,
     /// With one descriptor: the channel of a front that was started.
     Front,

@@ -78,8 +78,8 @@ impl Binary {
 
 /// Builds and runs unit, integration and doc tests. Those that wait for the clock leave most of the time of
 /// the processors over. All others use it, as many side by side as there are cores, and behind them the build
-/// of the step `release`, if that was chosen, too. At the end come those that measure, and those that wait for
-/// the clock and failed run once more: the report names them even if they pass then.
+/// of the step `release`, if that was chosen, too. At the end come those that measure, and those that wait
+/// for the clock and failed run once more: the report names them even if they pass then.
 pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
     let begin = Instant::now();
     let binaries = build(context, &["--workspace"])?;
@@ -182,7 +182,7 @@ fn side_by_side<'a>(
             };
             let (time, printed) = (begin.elapsed(), String::from_utf8_lossy(&printed));
             let (word, seconds) = (failed.as_deref().unwrap_or("passed"), time.as_secs_f64());
-            // In one piece, since other binaries end meanwhile. Of one that passed, only how many tests it has.
+            // In one piece, since other binaries end meanwhile. Of one that passed, how many tests it has.
             let shown = if failed.is_none() { last_line(&printed) } else { printed.trim() };
             println!("--- {}: {word} in {seconds:.1} s\n{shown}", binary.name);
             let failure = failed.map(|failed| format!("{}\n{failed}", printed.trim()));
