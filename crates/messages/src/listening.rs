@@ -36,12 +36,13 @@ impl Drop for Listening {
 /// neither a socket at which somebody listens nor a file that is no socket.
 ///
 /// # Errors
-/// Somebody listens there, there is such a file, or the system refuses.
+/// Somebody listens there (`AddrInUse`), there is such a file (`AlreadyExists`), or the system refuses.
 pub fn listen(path: &Path) -> io::Result<Listening> {
     let listener = match bound(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             if !fs::symlink_metadata(path)?.file_type().is_socket() {
-                return Err(io::Error::new(error.kind(), "there is a file of this name, which is no socket"));
+                let words = "there is a file of this name, which is no socket";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
             }
             match UnixStream::connect(path) {
                 Err(refused) if refused.kind() == io::ErrorKind::ConnectionRefused => {}

@@ -95,11 +95,17 @@ impl LastProgram {
     }
 
     /// A core reports of what it was handed in: it `runs`, or is refused by a core that is `active` with
-    /// another program or not. Returns whether the core is to be given something else.
-    pub(crate) fn reported(&mut self, handed_in: &mut HandedIn, runs: bool, active: bool) -> bool {
+    /// another program or not. Where something `is_asked` for that is not handed in yet, that is to come of
+    /// the file as it is then. Returns whether the core is to be given something else.
+    pub(crate) fn reported(
+        &mut self,
+        handed_in: &mut HandedIn,
+        runs: bool,
+        (active, is_asked): (bool, bool),
+    ) -> bool {
         let compiled = handed_in.take_report();
         let was_stale = self.is_stale;
-        self.is_stale &= !handed_in.is_idle();
+        self.is_stale &= is_asked || !handed_in.is_idle();
         if runs {
             self.compiled = compiled;
             return false;
@@ -184,39 +190,54 @@ mod tests {
             handed_in
         };
         let mut last = LastProgram::default();
-        assert!(!last.reported(&mut hand_in(text("bad")), false, false), "there is nothing else to give");
+        assert!(
+            !last.reported(&mut hand_in(text("bad")), false, (false, false)),
+            "there is nothing else to give"
+        );
         assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: false });
-        assert!(!last.reported(&mut hand_in(text("one")), true, true));
+        assert!(!last.reported(&mut hand_in(text("one")), true, (true, false)));
         assert_eq!(last.to_hand_in(), ToHandIn::Before(text("one")));
         last.read_anew();
         assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: true });
         // The file is refused: by a core that runs, and by one that has no program yet.
         for active in [true, false] {
             last.read_anew();
-            assert_eq!(last.reported(&mut hand_in(text("bad")), false, active), !active);
+            assert_eq!(last.reported(&mut hand_in(text("bad")), false, (active, false)), !active);
             assert_eq!(last.to_hand_in(), ToHandIn::Before(text("one")));
         }
-        assert!(last.reported(&mut hand_in(text("one")), false, false), "another core refuses what ran");
+        assert!(
+            last.reported(&mut hand_in(text("one")), false, (false, false)),
+            "another core refuses what ran"
+        );
         assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: false }, "it is compiled anew");
-        assert!(!last.reported(&mut hand_in(text("one")), false, false), "and there is nothing else");
+        assert!(
+            !last.reported(&mut hand_in(text("one")), false, (false, false)),
+            "and there is nothing else"
+        );
         // While another one is on its way, a core without a program is given nothing else.
         let mut both = hand_in(text("ended"));
         let newest = both.begin();
-        assert!(
-            !LastProgram { compiled: Some(text("one")), is_stale: true }.reported(&mut both, false, false)
-        );
+        assert!(!LastProgram { compiled: Some(text("one")), is_stale: true }.reported(
+            &mut both,
+            false,
+            (false, false)
+        ));
         both.arrived(newest, text("bad"));
         let mut before = LastProgram { compiled: Some(text("one")), is_stale: true };
-        assert!(before.reported(&mut both, false, false), "and it is refused, too");
+        assert!(before.reported(&mut both, false, (false, false)), "and it is refused, too");
         assert_eq!(before.to_hand_in(), ToHandIn::Before(text("one")));
+        // The file is to be read anew as soon as the one before is through.
+        let mut last_but_one = LastProgram { compiled: Some(text("one")), is_stale: true };
+        assert!(!last_but_one.reported(&mut hand_in(text("bad")), false, (true, true)));
+        assert_eq!(last_but_one.to_hand_in(), ToHandIn::Anew { tested: true });
         // While two are on their way, the report of the first one says nothing of the file as it is now.
         let mut handed_in = hand_in(text("two"));
         let newest = handed_in.begin();
         last.read_anew();
-        assert!(!last.reported(&mut handed_in, true, true));
+        assert!(!last.reported(&mut handed_in, true, (true, false)));
         assert_eq!(last.to_hand_in(), ToHandIn::Anew { tested: true });
         handed_in.arrived(newest, text("bad"));
-        assert!(!last.reported(&mut handed_in, false, true));
+        assert!(!last.reported(&mut handed_in, false, (true, false)));
         assert_eq!(
             last.to_hand_in(),
             ToHandIn::Before(text("two")),

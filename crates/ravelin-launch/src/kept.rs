@@ -290,7 +290,18 @@ mod tests {
         std::thread::spawn(move || tells.send(asks.kept()));
         let kept = told.recv_timeout(std::time::Duration::from_secs(60)).expect("it does not wait");
         assert_eq!(*kept, of(0, None));
+        // What is to be kept next is known, too, before it is on the disk.
+        let keeps = store.clone();
+        let next = std::thread::spawn(move || keeps.keep(of(2, Some((2, b"two")))));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while *store.kept() != of(2, Some((2, b"two"))) {
+            assert!(std::time::Instant::now() < end, "it waits for the disk");
+            std::thread::yield_now();
+        }
+        assert!(!path.join(POLICY).exists());
         drop(disk);
+        next.join().expect("it ends").expect("there is room");
+        assert!(path.join(POLICY).exists());
     }
 
     #[test]

@@ -140,7 +140,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         Ok::<_, LaunchError>(Arc::new(Store::open(&trust.keep_in).map_err(failed)?))
     });
     let store = store.transpose()?;
-    let listening = Some(sockets::of_control(&settings.control)?);
+    let listening = Some(sockets::of_control_at_start(&settings.control)?);
     let front_listens = settings.front.as_ref().map(sockets::of_front).transpose()?;
     let metrics_listens = settings.metrics.map(sockets::of_metrics).transpose()?;
     let (events, heard) = mpsc::sync_channel(MOST_EVENTS);
@@ -401,7 +401,8 @@ impl Supervisor<'_> {
     /// A core reports of what it was handed in: it `runs` without a signature, or is refused.
     fn reported(&mut self, core: u64, runs: bool) {
         let Some(core) = core_of(core, &mut self.core, &mut self.successor) else { return };
-        if self.last.reported(core.handed_in(), runs, self.active) {
+        let is_asked = self.compile_restart.at.is_some();
+        if self.last.reported(core.handed_in(), runs, (self.active, is_asked)) {
             self.compile_restart.at = Some(Instant::now());
         }
     }

@@ -59,7 +59,7 @@ const LINES_OF_FAILED: usize = 80;
 /// A test binary.
 #[derive(Debug, PartialEq)]
 pub(super) struct Binary {
-    /// Its crate and its target, as `cli live_router`.
+    /// Its crate and its target, as `cli live_router`, and whether it is that of a program.
     name: String,
     pub(super) file: PathBuf,
     /// Where cargo runs it: the folder of its crate.
@@ -105,30 +105,33 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Outcome> {
         ran
     });
     ran.extend(side_by_side(context, &measuring, 1, Priority::Usual));
-    let again: Vec<_> = waiting.into_iter().filter(|binary| failed(&ran, &binary.name)).collect();
+    let may_pass_alone = |name: &str| ran.iter().any(|run| run.name == name && run.may_pass_alone);
+    let again: Vec<_> = waiting.into_iter().filter(|binary| may_pass_alone(&binary.name)).collect();
     let again = side_by_side(context, &again, 1, Priority::Usual);
-    let (disturbed, ran): (Vec<Run>, Vec<Run>) =
-        ran.into_iter().partition(|run| again.iter().any(|other| other.name == run.name));
-    let ran: Vec<Run> = ran.into_iter().chain(again).collect();
     println!("--- doc tests");
     let mut doc = cargo(context, &["test", "--doc", "--workspace", "--locked", "--no-fail-fast", "--quiet"]);
     let documented = execute(doc.env("PATH", packages::search_path(context)));
-    let count = ran.len();
-    let (failures, passed): (Vec<Run>, Vec<Run>) = ran.into_iter().partition(|run| run.failure.is_some());
-    if !failures.is_empty() {
-        bail!("{} of {count} test binaries: {}", failures.len(), told(&failures));
+    match (judged(ran, &again), documented) {
+        (Err(report), _) => bail!("{report}"),
+        (Ok(report), Err(error)) => bail!("doc tests: {error:#}; {report}"),
+        (Ok(report), Ok(_)) => Ok(Outcome::Remarked(report)),
     }
-    documented?;
-    let longest = format!("longest: {}", longest(&passed));
-    Ok(Outcome::Remarked(match disturbed[..] {
-        [] => longest,
-        _ => format!("{longest}; failed beside others and passed alone: {}", told(&disturbed)),
-    }))
 }
 
-/// Whether the binary of this name ran and failed.
-fn failed(ran: &[Run], name: &str) -> bool {
-    ran.iter().any(|run| run.name == name && run.failure.is_some())
+/// What is reported of all binaries, of which some ran once more alone; an error if one failed and did not
+/// pass then.
+fn judged(ran: Vec<Run>, again: &[Run]) -> Result<String, String> {
+    let (count, mut report) = (ran.len(), format!("longest: {}", longest(&ran)));
+    let failures = ran.into_iter().filter(|run| run.failure.is_some());
+    let passed = |run: &Run| again.iter().any(|other| other.name == run.name && other.failure.is_none());
+    let (disturbed, failures): (Vec<Run>, Vec<Run>) = failures.partition(passed);
+    if !disturbed.is_empty() {
+        report += &format!("; failed beside others and passed alone: {}", told(&disturbed));
+    }
+    if failures.is_empty() {
+        return Ok(report);
+    }
+    Err(format!("{} of {count} test binaries: {}\n{report}", failures.len(), told(&failures)))
 }
 
 /// The names of binaries that failed in a line, and behind it the end of what each printed.
@@ -160,6 +163,8 @@ struct Run<'a> {
     time: Duration,
     /// What it printed, and how it ended, if it failed.
     failure: Option<String>,
+    /// Whether it failed within its time.
+    may_pass_alone: bool,
 }
 
 /// Runs binaries, at most `slots` at a time, and shows what each printed when it has ended.
@@ -175,7 +180,9 @@ fn side_by_side<'a>(
         while let Some(binary) = binaries.get(next.fetch_add(1, Ordering::Relaxed)) {
             let begin = Instant::now();
             let mut printed = Vec::new();
-            let failed = match run_one(context, binary, priority, &mut printed) {
+            let ended = run_one(context, binary, priority, &mut printed);
+            let may_pass_alone = ended.as_ref().is_ok_and(|status| !status.success());
+            let failed = match ended {
                 Ok(status) if status.success() => None,
                 Ok(status) => Some(format!("FAILED: {status}")),
                 Err(error) => Some(format!("FAILED: {error:#}")),
@@ -186,7 +193,7 @@ fn side_by_side<'a>(
             let shown = if failed.is_none() { last_line(&printed) } else { printed.trim() };
             println!("--- {}: {word} in {seconds:.1} s\n{shown}", binary.name);
             let failure = failed.map(|failed| format!("{}\n{failed}", printed.trim()));
-            let run = Run { name: &binary.name, time, failure };
+            let run = Run { name: &binary.name, time, failure, may_pass_alone };
             ran.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         }
     };
@@ -209,9 +216,7 @@ fn run_one(
     priority: Priority,
     printed: &mut Vec<u8>,
 ) -> anyhow::Result<ExitStatus> {
-    let folder = context.target.join("printed");
-    fs::create_dir_all(&folder)?;
-    let path = folder.join(format!("{}.txt", binary.name.replace(' ', "-")));
+    let path = super::printed(context, &binary.name)?;
     let file = File::create(&path)?;
     let mut command = Command::new(&binary.file);
     command.current_dir(&binary.folder).env("PATH", packages::search_path(context));
@@ -246,7 +251,8 @@ fn binary(message: &str) -> Option<Binary> {
     let file = message["executable"].as_str()?.into();
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
     let package = folder.file_name()?.to_string_lossy().into_owned();
-    let name = format!("{package} {}", message["target"]["name"].as_str()?);
+    let kind = if message["target"]["kind"][0] == "bin" { " program" } else { "" };
+    let name = format!("{package} {}{kind}", message["target"]["name"].as_str()?);
     Some(Binary { name, file, folder })
 }
 
@@ -282,14 +288,31 @@ mod tests {
         fs::remove_dir_all(target).expect("it holds what was printed");
     }
 
+    fn run<'a>(name: &'a str, seconds: u64, failure: Option<&str>) -> Run<'a> {
+        let (time, may_pass_alone) = (Duration::from_secs(seconds), failure.is_some());
+        Run { name, time, failure: failure.map(str::to_owned), may_pass_alone }
+    }
+
     #[test]
     fn the_report_has_the_end_of_what_failed_and_the_longest_first() {
         let printed: Vec<String> = (0..1000).map(|line| format!("line {line}")).collect();
-        let failed = Run { name: "a bad", time: Duration::from_secs(1), failure: Some(printed.join("\n")) };
-        let text = told(std::slice::from_ref(&failed));
+        let text = told(&[run("a bad", 1, Some(&printed.join("\n")))]);
         assert!(text.ends_with("line 999") && !text.contains("line 919\n"), "{text}");
-        let slow = Run { name: "a slow", time: Duration::from_secs(9), failure: None };
-        assert_eq!(longest(&[failed, slow]), "a slow 9 s, a bad 1 s");
+        assert_eq!(longest(&[run("a bad", 1, None), run("a slow", 9, None)]), "a slow 9 s, a bad 1 s");
+    }
+
+    #[test]
+    fn what_passes_alone_is_reported_and_what_fails_twice_fails() {
+        let ran =
+            || vec![run("a good", 0, None), run("a bad", 0, Some("why")), run("a worse", 0, Some("that"))];
+        assert_eq!(judged(vec![run("a good", 0, None)], &[]), Ok("longest: a good 0 s".to_owned()));
+        let report = judged(ran(), &[run("a bad", 0, None), run("a worse", 0, None)]).expect("both pass");
+        assert!(report.contains("passed alone: a bad, a worse\n") && report.contains("that"), "{report}");
+        let report = judged(ran(), &[run("a bad", 0, None), run("a worse", 0, Some("that"))]);
+        let report = report.expect_err("one fails twice");
+        assert!(report.starts_with("1 of 3 test binaries: a worse\n"), "{report}");
+        assert!(report.contains("passed alone: a bad\n"), "{report}");
+        assert!(judged(ran(), &[run("a bad", 0, None)]).is_err(), "one did not run again");
     }
 
     #[test]
@@ -301,12 +324,15 @@ mod tests {
 
     #[test]
     fn test_binaries_are_found_among_messages() {
-        let message = r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/cli/Cargo.toml","target":{"name":"run"},
+        let message = r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/cli/Cargo.toml","target":{"name":"run","kind":["test"]},
             "profile":{"test":TEST},"executable":FILE}"#;
         let found = |test, file| binary(&message.replace("TEST", test).replace("FILE", file));
         let expected =
             Binary { name: "cli run".to_owned(), file: "/t/run-1".into(), folder: "/r/crates/cli".into() };
         assert_eq!(found("true", "\"/t/run-1\""), Some(expected));
+        let program = message.replace("[\"test\"]", "[\"bin\"]").replace("TEST", "true");
+        let program = binary(&program.replace("FILE", "\"/t/run-2\"")).expect("it is one");
+        assert_eq!(program.name, "cli run program");
         assert_eq!(found("false", "\"/t/run-1\""), None);
         assert_eq!(found("true", "null"), None);
         assert_eq!(binary("Compiling"), None);

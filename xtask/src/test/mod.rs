@@ -14,6 +14,7 @@ mod program;
 mod soak;
 
 use anyhow::{Context as _, bail};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -130,6 +131,9 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
             outcome => outcome,
         };
         let seconds = start.elapsed();
+        if let Err(error) = &outcome {
+            println!("error in {}: {error:#}", step.name);
+        }
         report.push((step.name, seconds, outcome));
     }
     Ok(summarise(&report))
@@ -170,8 +174,8 @@ fn context(root: &Path) -> anyhow::Result<Context> {
     })
 }
 
-/// Prints how steps failed and what is remarked, at the end, where it is found; then a line a step and the
-/// closing line. True if none failed.
+/// Prints once more how steps failed, and what is remarked, at the end, where it is found; then a line a step
+/// and the closing line. True if none failed.
 fn summarise(report: &[(&str, Duration, anyhow::Result<Outcome>)]) -> bool {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for (name, _, outcome) in report {
@@ -249,6 +253,13 @@ fn dependencies(context: &Context) -> anyhow::Result<Outcome> {
 fn demo_capture(context: &Context) -> anyhow::Result<Outcome> {
     crate::demo_capture::check(&context.root)?;
     Ok(Outcome::Passed)
+}
+
+/// The file for what a program prints.
+fn printed(context: &Context, program: &str) -> anyhow::Result<PathBuf> {
+    let folder = context.target.join("printed");
+    fs::create_dir_all(&folder)?;
+    Ok(folder.join(format!("{}.txt", program.replace(' ', "-"))))
 }
 
 /// Runs a command with its output shown; any exit status but 0 is an error.

@@ -1,7 +1,7 @@
 //! Steps that run programs with the release binary.
 
-use super::{Context, Outcome, build, execute};
-use anyhow::{Context as _, ensure};
+use super::{Context, Outcome, build, execute, printed};
+use anyhow::{Context as _, anyhow, ensure};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -76,15 +76,14 @@ fn search(context: &Context, program: &str) -> anyhow::Result<Outcome> {
     build::release(context)?;
     let seed = seed(context).unwrap_or_else(|| RandomState::new().hash_one(std::process::id())).to_string();
     println!("seed {seed}");
-    // A search tells each seed before it is tried: only the last is worth a line in a log.
-    let told = context.target.join("printed").join(format!("{program}.txt"));
-    fs::create_dir_all(context.target.join("printed"))?;
-    let ended =
-        execute(released(context, program).args(SEARCH).args(["--seed", &seed]).stderr(File::create(&told)?));
-    ended.with_context(|| {
-        let told = fs::read(&told).unwrap_or_default();
+    // One of the searches tells each seed before it is tried: only the last is worth a line in a log.
+    let path = printed(context, program)?;
+    let mut command = released(context, program);
+    let ended = execute(command.args(SEARCH).args(["--seed", &seed]).stderr(File::create(&path)?));
+    ended.map_err(|error| {
+        let told = fs::read(&path).unwrap_or_default();
         let told = String::from_utf8_lossy(&told);
-        format!("{program} told at last: {}", told.trim_end().rsplit('\r').next().unwrap_or_default())
+        anyhow!("{error:#}\n{}", told.trim_end().rsplit('\r').next().unwrap_or_default())
     })
 }
 

@@ -119,7 +119,7 @@ fn entries_change_as_the_policy_in_force_allows_and_not_otherwise() {
 }
 
 /// The channel of `control` to the core, while `control` itself stands still, and not in the middle of an
-/// answer.
+/// answer. Where it asks by itself, as for routes, a whole answer may wait there.
 pub(crate) fn channel_of_control(trusted: &Trusted) -> (Pid, Channel) {
     trusted.shown();
     let number = trusted.process("ravelin-control");

@@ -227,7 +227,8 @@ impl Killed {
             self.trusted.launch.wait().expect("it ends");
             assert!(Instant::now() < end, "it does not start again: {said}");
             self.trusted.start_again();
-            while let Ok(line) = self.trusted.told.recv_timeout(LIMIT) {
+            let left = || end.saturating_duration_since(Instant::now());
+            while let Ok(line) = self.trusted.told.recv_timeout(left()) {
                 if line.starts_with("core: ") {
                     return;
                 }

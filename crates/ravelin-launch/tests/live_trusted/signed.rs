@@ -342,7 +342,9 @@ fn within_a_second_after_a_policy_the_core_takes_no_other_and_answers_other_ques
     let mut asks = |question: &ControlQuestion| asked(&mut core, question).expect("it answers");
     let install = ControlQuestion::Install { bundle: vec![1; 9], confirm_within: None };
     let questions = [&install, &ControlQuestion::Show, &install, &ControlQuestion::Confirm { hash: [0; 32] }];
+    let end = Instant::now() + LIMIT;
     let answers = loop {
+        assert!(Instant::now() < end, "four answers never come within a second");
         let begun = Instant::now();
         let answers = questions.map(&mut asks);
         // Otherwise a second has passed, whoever had the processors.
