@@ -45,12 +45,23 @@ pub(crate) const HOST_TURN_BYTES: usize = 128 << 10;
 /// The most addresses of a port's host interface that become the gateway's.
 pub(crate) const HOST_ADDRESSES: usize = 256;
 
-/// The most next hops of a container's routes that are followed, with its numbered next hops and the
-/// members of their groups: twice as many as the Internet has routes.
-pub(crate) const CONTAINER_NEXT_HOPS: usize = 1 << 21;
-/// How long control takes nothing from a container's network after all of its routes were told: root there
-/// can have them told again and again.
-pub(crate) const BETWEEN_LISTINGS: Duration = Duration::from_millis(200);
+/// The most next hops of a container's routes that are followed, with its numbered next hops and the members
+/// of their groups: as many as the Internet has routes. Control has some 700 bytes for each.
+pub(crate) const CONTAINER_NEXT_HOPS: usize = 5 << 18;
+/// The most next hops of one of these routes, and members of a group, that are looked at.
+pub(crate) const CONTAINER_HOPS_AT_ONCE: usize = 16;
+/// The most routers that these routes lead to: each has an entry of the program's table, and is asked for.
+pub(crate) const CONTAINER_ROUTERS: usize = 256;
+/// The least time from one listing of a container's routes to the next: root there can have them told again
+/// and again.
+pub(crate) const BETWEEN_LISTINGS: Duration = Duration::from_secs(1);
+/// How many messages from a container's network control takes in before it does what follows from them.
+pub(crate) const CONTAINER_MESSAGES: usize = 16;
+/// How many times as long control takes nothing from there as it needed for that.
+pub(crate) const CONTAINER_REST: u32 = 4;
+/// How long the start waits until a container's routes are known. Those that are not are taken out of the
+/// program's tables, and come again.
+pub(crate) const CONTAINER_TELLS: Duration = Duration::from_secs(5);
 
 /// The longest snapshot that is written or read, in bytes.
 pub(crate) const SNAPSHOT_BYTES: u64 = 1 << 30;

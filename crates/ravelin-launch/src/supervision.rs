@@ -333,7 +333,12 @@ impl Supervisor<'_> {
             (first, _) => first,
         };
         let port = |number: u16| self.ports.get(usize::from(number).wrapping_sub(1));
-        let routes = self.settings.routes_of.and_then(port).map(Port::hears_routes).transpose()?;
+        let routes = self.settings.routes_of.and_then(port).and_then(|port| {
+            // Neighbours are found nevertheless.
+            let told =
+                |error| say(&format!("ravelin-launch: the container's routes are not followed: {error}"));
+            port.hears_routes().map_err(told).ok()
+        });
         let listener = &self.listening.insert(listening).listener;
         core.control(self.settings, listener, ControlSockets { metrics, routes }, &self.events)
     }

@@ -7,26 +7,16 @@
 //! address, everything is asked for again.
 
 use super::effects::Effects;
-use super::kernel::{Finds, KernelTable, Place, Ports, by_interface};
+use super::kernel::{KernelTable, Ports, by_interface};
 use super::neighbours::{Mac, Neighbour};
 use super::port::{Link, PortSettings, is_link_local};
 use super::prefix::{InterfaceAddress, IpPrefix};
-use super::rib::Unmeant;
 use super::router::{FollowedRoutes, Router, RoutingSettings};
 use super::rtnetlink::{Condition, RouteNews, Ties, Told, Wanted};
-use crate::limits::{CONTAINER_NEXT_HOPS, HOST_ADDRESSES};
+use crate::limits::HOST_ADDRESSES;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
-
-/// Where the kernel is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Network {
-    /// In the network of the gateway's machine.
-    Machine,
-    /// In that of the container whose routes are followed.
-    Container,
-}
 
 /// What is known of the kernel.
 #[derive(Debug, Default)]
@@ -54,8 +44,8 @@ pub(crate) struct Follower {
     /// Everything is to be asked for again when this round is over.
     again: bool,
     round: u64,
-    /// The routes that are followed, too.
-    routes: FollowedRoutes,
+    /// Routes are followed, too.
+    routes: bool,
     /// How often the kernel told more than found room.
     overruns: u64,
 }
@@ -94,8 +84,8 @@ impl Follower {
     /// thing to ask is in [`question`](Follower::question).
     pub(crate) fn new(settings: &RoutingSettings, host_names: HashMap<String, PortNumber>) -> Follower {
         let interfaces = settings.ports.iter().map(OfPort::of).collect();
-        let (routes, table) = (settings.kernel, table_of(settings.kernel));
-        let mut follower = Follower { interfaces, host_names, routes, table, ..Follower::default() };
+        let mut follower =
+            Follower { interfaces, host_names, routes: are_followed(settings.kernel), ..Follower::default() };
         follower.begin();
         follower
     }
@@ -125,10 +115,11 @@ impl Follower {
     }
 
     /// Routes are followed from now on, or no more.
-    pub(crate) fn follow_routes(&mut self, routes: FollowedRoutes) {
+    pub(crate) fn follow_routes(&mut self, followed: FollowedRoutes) {
+        let routes = are_followed(followed);
         if self.routes != routes {
             self.routes = routes;
-            self.table = table_of(routes);
+            self.table = KernelTable::default();
             self.lost();
         }
     }
@@ -152,45 +143,13 @@ impl Follower {
         self.overruns
     }
 
-    /// What is to be asked of the kernel now, in this network; it is not asked again.
-    pub(crate) fn question(&mut self, network: Network) -> Option<Wanted> {
-        let is_here = |wanted: &Wanted| match network {
-            Network::Machine => of_machine(wanted) || !self.routes.are_of_container(),
-            Network::Container => !of_machine(wanted),
-        };
-        if self.asking.is_some() || !self.next.last().is_some_and(is_here) {
+    /// What is to be asked of the kernel now; it is not asked again.
+    pub(crate) fn question(&mut self) -> Option<Wanted> {
+        if self.asking.is_some() {
             return None;
         }
         self.asking = self.next.pop();
         self.asking
-    }
-
-    /// Whether what was asked for in this network is still being told.
-    pub(crate) fn asks(&self, network: Network) -> bool {
-        let in_container = |wanted: Wanted| !of_machine(&wanted) && self.routes.are_of_container();
-        self.asking.is_some_and(|wanted| in_container(wanted) == (network == Network::Container))
-    }
-
-    /// What of that which was told in this network counts. In that of a container, links and addresses only
-    /// show that routes may have gone silently with them.
-    pub(crate) fn heard(&mut self, network: Network, mut told: Vec<Told>) -> Vec<Told> {
-        if network == Network::Container {
-            let all = told.len();
-            told.retain(|told| {
-                !matches!(told, Told::Link { .. } | Told::Address { .. } | Told::Neighbour { .. })
-            });
-            if told.len() < all {
-                self.lost_if_idle();
-            }
-        } else if self.routes.are_of_container() {
-            told.retain(|told| !matches!(told, Told::Route { .. } | Told::Object { .. }));
-        }
-        told
-    }
-
-    /// Whether routes were left out, since there are more than there may be.
-    pub(crate) fn has_too_many_routes(&self) -> bool {
-        self.table.is_full()
     }
 
     /// Whether the links, addresses and neighbours are known.
@@ -253,7 +212,7 @@ impl Follower {
                     neighbours |= before.map(|(before, _)| before) != permanent;
                 }
                 Told::Interrupted => self.again = true,
-                Told::Route { key, hops, weights, news } if self.routes.are_any() => {
+                Told::Route { key, hops, weights, news } if self.routes => {
                     // Linux begins a list of IPv6 anew when routes change, and leaves out as many as it has
                     // told, also for some of these that went.
                     self.again |= news == RouteNews::Went && self.lists_ipv6() && !key.prefix.is_ipv4();
@@ -262,7 +221,7 @@ impl Follower {
                         changed.push(key.prefix);
                     }
                 }
-                Told::Object { number, object } if self.routes.are_any() => {
+                Told::Object { number, object } if self.routes => {
                     self.again |= object.is_none() && self.lists_ipv6();
                     changed.extend(self.table.object(number, object));
                 }
@@ -313,11 +272,8 @@ impl Follower {
         });
         let by_host = self.hosts.iter().map(|(index, port)| (*index, *port));
         let by_index = untagged.chain(by_host).collect();
-        let networks = self.routes.are_of_container().then(|| router.networks());
-        let by_network = |_, address| place(networks.as_deref().unwrap_or_default(), address);
-        let by_interface = by_interface(&by_index);
-        let of: &Finds<'_> = if networks.is_some() { &by_network } else { &by_interface };
-        let ports = Ports { of, up: &up };
+        let of = by_interface(&by_index);
+        let ports = Ports { of: &of, up: &up };
         self.route(changed, &ports, router, effects);
         if router.has_groups_again() {
             self.route(self.table.prefixes(), &ports, router, effects);
@@ -415,7 +371,7 @@ impl Follower {
     /// The kernel takes routes away with a link or address without saying so. While links, addresses and
     /// neighbours are asked for, the routes are still to come.
     fn lost_if_idle(&mut self) {
-        if self.routes.are_any() && !self.asking.as_ref().is_some_and(of_machine) {
+        if self.routes && !self.asking.as_ref().is_some_and(of_machine) {
             self.lost();
         }
     }
@@ -430,7 +386,7 @@ impl Follower {
         self.round += 1;
         self.table.begin();
         self.next = vec![Wanted::Neighbours, Wanted::Addresses, Wanted::Links];
-        if self.routes.are_any() {
+        if self.routes {
             self.next.splice(..0, [Wanted::Ipv6Routes, Wanted::Ipv4Routes, Wanted::NextHops]);
         }
     }
@@ -463,24 +419,9 @@ impl Follower {
     }
 }
 
-/// Room for the routes that are followed: root of a container cannot make control grow without bound.
-fn table_of(routes: FollowedRoutes) -> KernelTable {
-    if routes.are_of_container() {
-        KernelTable::with_room(CONTAINER_NEXT_HOPS)
-    } else {
-        KernelTable::default()
-    }
-}
-
-/// Where a next hop of a container's route is, by the addresses of ports with their networks.
-fn place(networks: &[(PortNumber, InterfaceAddress)], next_hop: Option<IpAddr>) -> Place {
-    // What leads to no router leads to hosts of the container's own link, which is the gateway's port.
-    let Some(next_hop) = next_hop else { return Place::Gateway };
-    if networks.iter().any(|(_, own)| own.address == next_hop) {
-        return Place::Gateway;
-    }
-    let at = networks.iter().find(|(_, own)| own.prefix().contains(next_hop));
-    at.map_or(Place::Unmeant(Unmeant::NoNetwork), |(port, _)| Place::Port(*port))
+/// Whether routes of the machine are followed.
+fn are_followed(routes: FollowedRoutes) -> bool {
+    routes == FollowedRoutes::Machine
 }
 
 /// What is asked for before routes.
@@ -491,7 +432,7 @@ fn of_machine(wanted: &Wanted) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::rib::{Source, Way};
+    use crate::routing::rib::{Source, Unmeant, Way};
     use crate::routing::rtnetlink::{Hop, Key, Object};
 
     fn link(index: u32, name: &str, there: bool) -> Told {
@@ -511,55 +452,6 @@ mod tests {
     }
 
     #[test]
-    fn next_hops_of_a_container_are_at_the_port_of_their_network() {
-        let port = |interface: &str, address: &str| PortSettings {
-            interface: interface.into(),
-            addresses: vec![address.parse().expect("an address")],
-            ..PortSettings::default()
-        };
-        let ports = vec![port("x", "10.0.1.1/24"), port("y", "10.0.2.1/24")];
-        let settings = RoutingSettings { ports, routes: Vec::new(), kernel: FollowedRoutes::Container(3) };
-        let mut follower = Follower::new(&settings, HashMap::new());
-        let (mut router, mut effects) = (Router::new(&settings, 10, 0), Effects::default());
-        let mut asked = Vec::new();
-        for (network, told) in [
-            (Network::Machine, vec![link(7, "x", true), link(8, "y", true)]),
-            (Network::Machine, vec![]),
-            (Network::Machine, vec![]),
-            (Network::Container, vec![]),
-        ] {
-            let other = if network == Network::Machine { Network::Container } else { Network::Machine };
-            assert_eq!(follower.question(other), None, "it is asked in one network");
-            asked.extend(follower.question(network));
-            assert!(follower.asks(network) && !follower.asks(other));
-            let told = [told, vec![Told::Done { broken: false }]].concat();
-            follower.take(told, 0, &mut router, &mut effects);
-        }
-        assert_eq!(asked, [Wanted::Links, Wanted::Addresses, Wanted::Neighbours, Wanted::NextHops]);
-
-        let prefix: IpPrefix = "198.51.100.0/24".parse().expect("one");
-        let neighbour = |port, address: &str| Neighbour { port, address: address.parse().expect("one") };
-        let cases = [
-            (Some("10.0.2.7"), Some(Way::Via(neighbour(2, "10.0.2.7")))),
-            (Some("10.0.1.7"), Some(Way::Via(neighbour(1, "10.0.1.7")))),
-            (Some("10.0.1.1"), None),
-            (None, None),
-            (Some("172.31.0.9"), Some(Way::Unmeant(Unmeant::NoNetwork))),
-        ];
-        for (next_hop, wanted) in cases {
-            // Its number is that of a port's interface of the machine.
-            let hops = vec![Hop::By(7, next_hop.map(|text| text.parse().expect("one")))];
-            let key = Key { prefix, condition: None, metric: 0 };
-            let told = Told::Route { key, hops, weights: Vec::new(), news: RouteNews::Replaces };
-            assert_eq!(follower.heard(Network::Machine, vec![told.clone()]), []);
-            let told = follower.heard(Network::Container, vec![link(7, "x", false), told]);
-            assert_eq!(told.len(), 1, "links of the container are no ports");
-            follower.take(told, 0, &mut router, &mut effects);
-            assert_eq!(router.rib.of(prefix, Source::Kernel), wanted, "{next_hop:?}");
-        }
-    }
-
-    #[test]
     fn links_first_then_routes_and_all_again_when_something_was_lost() {
         let prefix: IpPrefix = "198.51.100.0/24".parse().expect("one");
         let mut router = Router::new(&RoutingSettings::default(), 10, 0);
@@ -569,26 +461,23 @@ mod tests {
             follower.take(told, 0, router, &mut effects);
         };
         let done = || vec![Told::Done { broken: false }];
-        assert_eq!(
-            (follower.question(Network::Machine), follower.question(Network::Machine)),
-            (Some(Wanted::Links), None)
-        );
+        assert_eq!((follower.question(), follower.question()), (Some(Wanted::Links), None));
         take(&mut follower, &mut router, vec![link(7, "x", true), link(1, "lo", true)]);
         take(&mut follower, &mut router, done());
         assert!(!follower.knows_machine());
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::Addresses));
+        assert_eq!(follower.question(), Some(Wanted::Addresses));
         take(&mut follower, &mut router, done());
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::Neighbours));
+        assert_eq!(follower.question(), Some(Wanted::Neighbours));
         take(&mut follower, &mut router, done());
         assert!(follower.knows_machine());
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::NextHops));
+        assert_eq!(follower.question(), Some(Wanted::NextHops));
         take(&mut follower, &mut router, done());
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::Ipv4Routes));
+        assert_eq!(follower.question(), Some(Wanted::Ipv4Routes));
         take(&mut follower, &mut router, vec![route(prefix, 7)]);
         take(&mut follower, &mut router, done());
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::Ipv6Routes));
+        assert_eq!(follower.question(), Some(Wanted::Ipv6Routes));
         take(&mut follower, &mut router, done());
-        assert_eq!(follower.question(Network::Machine), None);
+        assert_eq!(follower.question(), None);
         assert_eq!(router.rib.best(prefix), Some((Source::Kernel, Way::Link(1))));
 
         // The link goes, and its routes with it, of which nothing is said.
@@ -608,7 +497,7 @@ mod tests {
             Wanted::Ipv6Routes,
         ];
         for wanted in ROUND {
-            assert_eq!(follower.question(Network::Machine), Some(wanted));
+            assert_eq!(follower.question(), Some(wanted));
             take(&mut follower, &mut router, done());
         }
         take(&mut follower, &mut router, vec![link(9, "x", true)]);
@@ -616,16 +505,16 @@ mod tests {
 
         // An answer that broke off takes nothing away, and is asked for again.
         for wanted in &ROUND[..4] {
-            assert_eq!(follower.question(Network::Machine), Some(*wanted));
+            assert_eq!(follower.question(), Some(*wanted));
             take(&mut follower, &mut router, done());
         }
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::Ipv4Routes));
+        assert_eq!(follower.question(), Some(Wanted::Ipv4Routes));
         take(&mut follower, &mut router, vec![route(prefix, 9)]);
         take(&mut follower, &mut router, done());
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::Ipv6Routes));
+        assert_eq!(follower.question(), Some(Wanted::Ipv6Routes));
         take(&mut follower, &mut router, vec![Told::Done { broken: true }]);
         assert_eq!(router.rib.best(prefix), Some((Source::Kernel, Way::Link(1))));
-        assert_eq!(follower.question(Network::Machine), Some(Wanted::Links));
+        assert_eq!(follower.question(), Some(Wanted::Links));
     }
 
     /// Linux leaves out routes of IPv6 where others went while it listed them, and says nothing of it.
@@ -637,7 +526,7 @@ mod tests {
         let mut follower = Follower::new(&settings(false), HashMap::new());
         let mut effects = Effects::default();
         let mut round = |follower: &mut Follower, router: &mut Router, listed: &[Told]| {
-            while let Some(wanted) = follower.question(Network::Machine) {
+            while let Some(wanted) = follower.question() {
                 let mut told = match wanted {
                     Wanted::Links => vec![link(7, "x", true)],
                     Wanted::Ipv6Routes => listed.to_vec(),
@@ -689,7 +578,7 @@ mod tests {
             let mut take = |follower: &mut Follower, told: Vec<Told>| {
                 follower.take(told, 0, &mut router, &mut effects);
             };
-            assert_eq!(follower.question(Network::Machine), Some(Wanted::Links));
+            assert_eq!(follower.question(), Some(Wanted::Links));
             // Port x is one end of a cable whose other end is in a bridge, and carries a VLAN.
             let links = vec![
                 tied(link(7, "x", true), Some(8), None),
@@ -700,7 +589,7 @@ mod tests {
                 Told::Done { broken: false },
             ];
             take(&mut follower, links);
-            assert_eq!(follower.question(Network::Machine), Some(Wanted::Addresses));
+            assert_eq!(follower.question(), Some(Wanted::Addresses));
             let addresses = vec![
                 address(1, "127.0.0.1", true),
                 address(1, "192.0.2.9", true),
@@ -732,14 +621,14 @@ mod tests {
         };
         let mut asks = |told: Vec<Told>| {
             follower.take(told, 0, &mut router, &mut effects);
-            let asks = follower.question(Network::Machine).is_some();
+            let asks = follower.question().is_some();
             // The whole round, of which only addresses are told.
             while !follower.is_settled() {
                 let known =
                     if follower.asking == Some(Wanted::Addresses) { vec![address(1, true)] } else { vec![] };
                 let told = known.into_iter().chain([Told::Done { broken: false }]).collect();
                 follower.take(told, 0, &mut router, &mut effects);
-                follower.question(Network::Machine);
+                follower.question();
             }
             asks
         };
@@ -801,7 +690,7 @@ mod tests {
         take(&mut follower, vec![link(7, "x", true), link(8, "h-x", true), link(9, "y", true)]);
         let mut round = |follower: &mut Follower, neighbours: &[Told], broken| {
             let mut known = [None; 3];
-            while let Some(wanted) = follower.question(Network::Machine) {
+            while let Some(wanted) = follower.question() {
                 let told = if wanted == Wanted::Neighbours { neighbours } else { &[] };
                 let broken = broken && wanted == Wanted::Neighbours;
                 known = take(follower, [told, &[Told::Done { broken }]].concat());

@@ -284,6 +284,12 @@ impl KernelTable {
         };
         let more = object.size().saturating_sub(self.objects.get(&number).map_or(0, |(one, _)| one.size()));
         if more > 0 && !self.has_room(more) {
+            // It is not what it was: a group of nobody stands for it.
+            if let Some((known, seen)) = self.objects.get_mut(&number) {
+                self.size -= known.size() - 1;
+                (*known, *seen) = (Object::Group(Vec::new()), self.round);
+                self.altered.insert(number);
+            }
             return Vec::new();
         }
         // Routes by the one that had the number before went with it.
@@ -600,8 +606,11 @@ mod tests {
         table.object(9, group(1));
         assert_eq!((table.objects.len(), table.size), (0, 2));
         table.object(9, Some(Object::One(hop[0])));
-        table.object(9, group(0));
         assert_eq!((table.objects.len(), table.size), (1, 3));
+        // What has no room as it is now is not what it was.
+        table.object(9, group(1));
+        assert_eq!(table.objects[&9].0, Object::Group(Vec::new()));
+        assert_eq!((table.size, table.is_full()), (3, true));
         table.object(9, None);
         assert!(table.route(key(d, 0), &hop, RouteNews::Came));
         table.begin();

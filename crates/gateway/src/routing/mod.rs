@@ -7,11 +7,14 @@
 //!  kernel ───────rtnetlink───────► └────────────┘ ──pictures──► show routes, show neighbours
 //! ```
 //!
-//! `Router` and the files that it uses do no I/O and read no clock. This file has the two threads (one for
-//! packets, one for the kernel), the lock that they share, and the turns in which either of them does what
-//! waits for the packet loop.
+//! `Router` and the files that it uses do no I/O and read no clock. This file has the threads (one for
+//! packets, one for the kernel, and one for the kernel in the network of a container whose routes are
+//! followed), the lock that they share, and the turns in which each of them does what waits for the packet
+//! loop.
 
 mod account;
+mod container_routes;
+mod container_thread;
 mod effects;
 mod filled_tables;
 mod follower;
@@ -58,18 +61,18 @@ pub use router::{FollowedRoutes, RoutingSettings, StaticRoute};
 pub(crate) use turns::{NumberedChanges, PacketLoop};
 pub use view::{NeighbourView, NeighboursView, RouteView, RoutesView, UnmeantView};
 
-use crate::limits::{BETWEEN_LISTINGS, CONTAINER_NEXT_HOPS, HOST_ADDRESSES};
+use crate::limits::{CONTAINER_TELLS, HOST_ADDRESSES};
 use crate::remarks::Remarks;
+use container_routes::ContainerRoutes;
 use effects::Effects;
 use engine::live::{Punted, PuntedPackets, Remote, urgency};
 use exec::Backend;
 use filled_tables::FilledTables;
-use follower::{Follower, Network};
+use follower::Follower;
 use ir::{Entry, Program};
 use packet::PortNumber;
 use ports::live::{LinkChanges, Netlink, WantedPort};
 use router::Router;
-use rtnetlink::Told;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -99,8 +102,8 @@ const LINKS: Duration = Duration::from_secs(2);
 pub(crate) struct Resumed<'a> {
     /// The next hops that its tables hold.
     pub(crate) held: &'a [HeldNextHop],
-    /// The socket in the network of the container whose routes are followed.
-    pub(crate) container: Option<Netlink>,
+    /// Has the socket in the network of the container whose routes are followed, which is used once.
+    pub(crate) container: Option<&'a dyn Fn() -> io::Result<Netlink>>,
 }
 
 /// What of a file needs a table of the program.
@@ -173,13 +176,15 @@ struct Controlled {
     router: Router,
     queue: EffectQueue,
     follower: Follower,
-    /// By which the kernel is asked in each network, until threads have them.
-    networks: Vec<(Network, Netlink)>,
+    netlink: Option<Netlink>,
+    /// The routes of a container, if they are followed, and by what they are asked for in its network.
+    container: Option<ContainerRoutes>,
+    container_netlink: Option<Netlink>,
     filled_tables: FilledTables,
     /// The host interface of which was said that it has too many addresses, and how many.
     many: Option<(String, usize)>,
-    /// Whether it was said that there are too many routes.
-    many_routes: bool,
+    /// When it may be said again that a container has too many routes.
+    many_routes: Instant,
     /// How many permanent neighbours were said to be too many.
     many_neighbours: Option<usize>,
     /// How many routes are known not to be followed by whoever was told last, and when more may be told of.
@@ -230,10 +235,12 @@ impl Routing {
             router: Router::resuming(settings, filled_tables.hops, filled_tables.groups, held),
             queue: EffectQueue::default(),
             follower: Follower::new(settings, hosts.names()),
-            networks: Vec::new(),
+            netlink: None,
+            container: None,
+            container_netlink: None,
             filled_tables,
             many: None,
-            many_routes: false,
+            many_routes: begun,
             many_neighbours: None,
             remarked: (0, begun),
         };
@@ -246,18 +253,22 @@ impl Routing {
             LinkChanges::Ipv6Routes,
             LinkChanges::NextHops,
         ]);
-        match netlink {
-            Ok(netlink) => state.networks.push((Network::Machine, netlink)),
+        state.netlink = match netlink {
+            Ok(mut netlink) => {
+                while active && !state.follower.knows_machine() && begun.elapsed() < LINKS {
+                    // Nothing runs yet that these could have an effect on: all that is known goes into the
+                    // tables before it does.
+                    state.follow(&mut netlink, begun)?;
+                }
+                Some(netlink)
+            }
             // Who does not route can do without.
-            Err(_) if !active => {}
+            Err(_) if !active => None,
             Err(error) => return Err(error.into()),
-        }
-        state.networks.extend(container.map(|netlink| (Network::Container, netlink)));
-        while active && !state.follower.knows_machine() && begun.elapsed() < LINKS {
-            // Nothing runs yet that these could have an effect on: all that is known goes into the tables
-            // before it does.
-            state.follow(begun)?;
-        }
+        };
+        let container = container.map(|open| open()).transpose()?;
+        state.container = container.is_some().then(|| ContainerRoutes::new(begun));
+        state.container_netlink = container;
         let (state, turn) = (Mutex::new(state), Mutex::default());
         Ok(Routing { state, turn, begun, hosts, remarks, unmeant: AtomicUsize::new(0) })
     }
@@ -295,22 +306,28 @@ impl Routing {
             routing.serve_packets(&punts, &for_packets);
         });
         self.hosts.start(remote, ended, &self.remarks);
-        let networks = std::mem::take(&mut self.lock().networks);
-        for (network, netlink) in networks {
+        let netlink = self.lock().netlink.take();
+        if let Some(netlink) = netlink {
             let (routing, for_kernel, over) = (self.clone(), remote.clone(), ended.clone());
-            thread::spawn(move || routing.serve_kernel((network, netlink), &for_kernel, &over));
+            thread::spawn(move || routing.serve_kernel(netlink, &for_kernel, &over));
         }
     }
 
-    /// Follows the kernel from threads of their own, for as long as this process runs.
+    /// Follows the kernel from a thread of its own for each network, for as long as this process runs.
     pub(crate) fn follow_kernel<L>(self: &Arc<Routing>, packet_loop: &Arc<L>)
     where
         L: PacketLoop + Send + Sync + 'static,
     {
-        let networks = std::mem::take(&mut self.lock().networks);
-        for from in networks {
+        let mut state = self.lock();
+        let (of_machine, of_container) = (state.netlink.take(), state.container_netlink.take());
+        drop(state);
+        if let Some(netlink) = of_machine {
             let (routing, packet_loop) = (self.clone(), packet_loop.clone());
-            thread::spawn(move || routing.serve_kernel(from, &*packet_loop, &AtomicBool::new(false)));
+            thread::spawn(move || routing.serve_kernel(netlink, &*packet_loop, &AtomicBool::new(false)));
+        }
+        if let Some(netlink) = of_container {
+            let (routing, packet_loop) = (self.clone(), packet_loop.clone());
+            thread::spawn(move || routing.serve_container(netlink, &*packet_loop));
         }
     }
 
@@ -321,10 +338,19 @@ impl Routing {
     /// It tells nothing any more.
     pub(crate) fn wait_for_kernel(&self, most: Duration) -> io::Result<()> {
         let (mut state, until) = (self.lock(), Instant::now() + most);
-        while !state.networks.is_empty() && !state.follower.is_settled() && Instant::now() < until {
-            state.follow(self.begun)?;
+        let Some(mut netlink) = state.netlink.take() else { return Ok(()) };
+        let mut followed = Ok(());
+        while followed.is_ok() && !state.follower.is_settled() && Instant::now() < until {
+            followed = state.follow(&mut netlink, self.begun);
         }
-        Ok(())
+        state.netlink = Some(netlink);
+        let until = Instant::now() + CONTAINER_TELLS;
+        while let Some(container) = state.container.as_ref().filter(|_| Instant::now() < until)
+            && !container.is_settled()
+        {
+            state.follow_container();
+        }
+        followed
     }
 
     /// Has the queue bring tables of a program that runs to what is known, by the `difference` from what they
@@ -468,20 +494,15 @@ impl Routing {
         state.push(effects, Cause::Packets);
     }
 
-    fn serve_kernel(
-        &self,
-        (network, mut netlink): (Network, Netlink),
-        packet_loop: &impl PacketLoop,
-        ended: &AtomicBool,
-    ) {
+    fn serve_kernel(&self, mut netlink: Netlink, packet_loop: &impl PacketLoop, ended: &AtomicBool) {
         let mut lost = false;
         while !ended.load(Ordering::Relaxed) {
             // What was told before something was lost would count as a part of the answer, so that is read to
             // its end first.
-            let wanted = if lost { None } else { self.lock().follower.question(network) };
+            let wanted = if lost { None } else { self.lock().follower.question() };
             if wanted.is_some_and(|wanted| netlink.ask(&rtnetlink::question(wanted)).is_err()) {
                 // As an answer that broke off: everything is asked for again.
-                self.told(network, vec![Told::Done { broken: true }], packet_loop);
+                self.told(vec![rtnetlink::Told::Done { broken: true }], packet_loop);
                 thread::sleep(PAUSE);
                 continue;
             }
@@ -509,17 +530,15 @@ impl Routing {
             }
             if lost {
                 // All routes will be asked for.
-                told.retain(|told| !matches!(told, Told::Route { .. } | Told::Object { .. }));
+                told.retain(|told| {
+                    !matches!(told, rtnetlink::Told::Route { .. } | rtnetlink::Told::Object { .. })
+                });
             }
-            let were_listed = told.iter().any(|told| matches!(told, Told::Done { .. }));
             if !told.is_empty() {
-                self.told(network, told, packet_loop);
+                self.told(told, packet_loop);
             }
             lost = lost && !all;
             self.remark();
-            if network == Network::Container && were_listed && self.lock().follower.is_settled() {
-                thread::sleep(BETWEEN_LISTINGS);
-            }
         }
     }
 
@@ -536,13 +555,6 @@ impl Routing {
             }
             state.many = many;
         }
-        let many = state.follower.has_too_many_routes();
-        if many && !state.many_routes {
-            self.remarks.say(format!(
-                "the router in the container has more routes than are followed: those beyond {CONTAINER_NEXT_HOPS} next hops are left out"
-            ));
-        }
-        state.many_routes = many;
         let most = state.router.neighbours.most_permanent();
         let many = Some(state.follower.permanent_count()).filter(|count| *count > most);
         if many != state.many_neighbours {
@@ -569,19 +581,23 @@ impl Routing {
     }
 
     /// Takes in what the kernel told; what follows from it waits in the queue.
-    fn take_told(&self, network: Network, told: Vec<Told>) {
+    fn take_told(&self, told: Vec<rtnetlink::Told>) {
         let mut state = self.lock();
         let (now, mut effects) = (self.now(), Effects::default());
         let Controlled { router, follower, .. } = &mut *state;
-        let told = follower.heard(network, told);
         follower.take(told, now, router, &mut effects);
         state.push(effects, Cause::Kernel);
     }
 
     /// Takes in what the kernel told, and does it.
-    fn told(&self, network: Network, told: Vec<Told>, packet_loop: &impl PacketLoop) {
-        self.take_told(network, told);
+    fn told(&self, told: Vec<rtnetlink::Told>, packet_loop: &impl PacketLoop) {
+        self.take_told(told);
         // No more is read before all of it is done.
+        self.do_all_of_kernel(packet_loop);
+    }
+
+    /// Does all that waits and that the kernel caused.
+    fn do_all_of_kernel(&self, packet_loop: &impl PacketLoop) {
         loop {
             let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             self.make_turn(&turn, packet_loop);
@@ -614,19 +630,14 @@ impl Routing {
 }
 
 impl Controlled {
-    /// One question to the kernel in each network, if there is one, and one answer.
-    fn follow(&mut self, begun: Instant) -> io::Result<()> {
-        let Controlled { networks, follower, router, .. } = self;
-        for (network, netlink) in networks {
-            if let Some(wanted) = follower.question(*network) {
-                netlink.ask(&rtnetlink::question(wanted))?;
-            }
-            let patience = if follower.asks(*network) { PATIENCE } else { Duration::ZERO };
-            if let Some(bytes) = netlink.receive(patience.as_nanos() as u64)? {
-                let now = begun.elapsed().as_nanos() as u64;
-                let told = follower.heard(*network, rtnetlink::read(bytes));
-                follower.take(told, now, router, &mut Effects::default());
-            }
+    /// One question to the kernel, if there is one, and one answer.
+    fn follow(&mut self, netlink: &mut Netlink, begun: Instant) -> io::Result<()> {
+        if let Some(wanted) = self.follower.question() {
+            netlink.ask(&rtnetlink::question(wanted))?;
+        }
+        if let Some(bytes) = netlink.receive(PATIENCE.as_nanos() as u64)? {
+            let now = begun.elapsed().as_nanos() as u64;
+            self.follower.take(rtnetlink::read(bytes), now, &mut self.router, &mut Effects::default());
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 use super::neighbours::Neighbour;
 use super::paths::Several;
 use super::prefix::IpPrefix;
+use crate::limits::CONTAINER_ROUTERS;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -72,6 +73,8 @@ pub(crate) enum Unmeant {
     NoPort(u32),
     /// It is of a router in a container, and its next hop is in no network of a port.
     NoNetwork,
+    /// It is of a router in a container, whose routes lead to as many routers as they may.
+    TooManyRouters,
     /// No next hop of it is known.
     NoHop,
 }
@@ -88,6 +91,9 @@ impl fmt::Display for Unmeant {
                 write!(f, "it leaves by interface {index} of `ip link`, which is no port")
             }
             Unmeant::NoNetwork => write!(f, "its next hop is in no network that `addresses` of a port name"),
+            Unmeant::TooManyRouters => {
+                write!(f, "routes of the container lead to {CONTAINER_ROUTERS} routers already")
+            }
             Unmeant::NoHop => write!(f, "none of its next hops is there"),
         }
     }

@@ -68,11 +68,6 @@ impl FollowedRoutes {
     pub fn are_any(self) -> bool {
         self != FollowedRoutes::Nobody
     }
-
-    /// Whether they are those of a container.
-    pub fn are_of_container(self) -> bool {
-        matches!(self, FollowedRoutes::Container(_))
-    }
 }
 
 impl RoutingSettings {
@@ -135,6 +130,7 @@ pub(crate) struct Router {
     pub(super) refused: Refused,
     /// How many prefixes lead to a router.
     vias: HashMap<Neighbour, usize>,
+    /// Whose routes of the kernel it takes.
     kernel: FollowedRoutes,
     /// The addresses of the machine that the gateway runs on.
     pub(super) machine: BTreeSet<IpAddr>,
@@ -301,6 +297,11 @@ impl Router {
         self.update_all(&changed, effects);
         self.drop_unused(effects);
         self.settle_hosts_in(&changed, effects);
+    }
+
+    /// Where a prefix leads by a route of the kernel.
+    pub(crate) fn kernel_way(&self, prefix: IpPrefix) -> Option<Way> {
+        self.rib.of(prefix, Source::Kernel)
     }
 
     /// Whether routes that found no group for their next hops may find one now. It says so once.

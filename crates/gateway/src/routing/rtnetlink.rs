@@ -201,7 +201,9 @@ pub(crate) fn read(mut bytes: &[u8]) -> Vec<Told> {
     let mut told = Vec::new();
     while let Some((length, kind, flags)) = head(bytes) {
         let Some(body) = bytes.get(16..length) else { break };
-        told.extend((flags & INTERRUPTED != 0).then_some(Told::Interrupted));
+        // Of a change, the flags may be those of whoever asked for it.
+        let interrupted = PART | INTERRUPTED;
+        told.extend((flags & interrupted == interrupted).then_some(Told::Interrupted));
         told.extend(one(kind, flags, body));
         // Messages begin at multiples of 4 bytes.
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! A gateway that takes only policies that its administrators signed.
 
 use super::changed::{asked, channel_of_control};
-use super::{PROGRAM, Trusted, built};
+use super::{LIMIT, PROGRAM, Trusted, built};
 use bundle::sign::{Signer, add_signature, sign};
 use bundle::{EngineVersion, SignedPolicy, TableRight};
 use messages::Channel;

@@ -1,6 +1,6 @@
 //! Turns of the packet loop: what happens between two of them, and what becomes of entries without room.
 
-use super::super::follower::{Follower, Network};
+use super::super::follower::Follower;
 use super::super::rib::Source;
 use super::super::rtnetlink::{Hop, Key, RouteNews, Told};
 use super::super::turns::{
@@ -75,10 +75,12 @@ fn routing() -> Routing {
         router,
         queue: EffectQueue::default(),
         follower,
-        networks: Vec::new(),
+        netlink: None,
+        container: None,
+        container_netlink: None,
         filled_tables: FilledTables { tables, routes: HashMap::new(), hops: 16, groups: 0 },
         many: None,
-        many_routes: false,
+        many_routes: Instant::now(),
         many_neighbours: None,
         remarked: (0, Instant::now()),
     };
@@ -119,7 +121,7 @@ fn an_arp_request_is_answered_and_routes_are_shown_between_parts_of_a_large_chan
         }
     };
     let packet_loop = SmallLoop::new(usize::MAX, &meanwhile);
-    routing.told(Network::Machine, (0..100_000).map(|number| route(number, true)).collect(), &packet_loop);
+    routing.told((0..100_000).map(|number| route(number, true)).collect(), &packet_loop);
     let frames = packet_loop.frames.lock().expect("nobody panics");
     let answered: Vec<usize> =
         frames.iter().filter(|(_, frame)| frame.port == 1).map(|(turn, _)| *turn).collect();
@@ -165,7 +167,7 @@ fn frames_are_bounded_while_a_turn_lasts_and_no_packet_is_taken_that_has_no_room
         }
     };
     let packet_loop = SmallLoop::new(usize::MAX, &meanwhile);
-    routing.told(Network::Machine, vec![route(1, true)], &packet_loop);
+    routing.told(vec![route(1, true)], &packet_loop);
     while !routing.lock().queue.is_empty() {
         assert!(routing.serve_some(|_| Some(std::iter::empty()), &packet_loop));
     }
@@ -248,12 +250,12 @@ fn a_retry_goes_behind_newer_changes_of_its_prefix_in_a_queue_of_several_turns()
     // More is told in the middle of turns, so that it waits behind what found no room and before retries.
     let meanwhile = |_: &SmallLoop<'_>, _: usize| {
         let Some(told) = later.lock().expect("nobody panics").next() else { return };
-        routing.take_told(Network::Machine, told);
+        routing.take_told(told);
     };
     let room = 900;
     let packet_loop = SmallLoop::new(room, &meanwhile);
-    routing.told(Network::Machine, changes(2_000), &packet_loop);
-    routing.told(Network::Machine, changes(600), &packet_loop);
+    routing.told(changes(2_000), &packet_loop);
+    routing.told(changes(600), &packet_loop);
     let state = routing.lock();
     assert!(state.queue.is_empty() && later.lock().expect("nobody panics").next().is_none());
     let before = Scene::new().router.entries(Filled::Routes);
@@ -272,7 +274,7 @@ fn a_retry_goes_behind_newer_changes_of_its_prefix_in_a_queue_of_several_turns()
 fn a_route_without_room_counts_once_however_often_it_is_tried() {
     let routing = routing();
     let packet_loop = SmallLoop::new(2, &|_, _| {});
-    routing.told(Network::Machine, (0..6).map(|number| route(number, true)).collect(), &packet_loop);
+    routing.told((0..6).map(|number| route(number, true)).collect(), &packet_loop);
     assert_eq!(routing.lock().router.account.entries_refused, 4);
     for round in 0..8 {
         // One goes and a new one comes before what had no room is tried again.
@@ -280,7 +282,7 @@ fn a_route_without_room_counts_once_however_often_it_is_tried() {
         let goes = IpPrefix::of_key(&held.expect("a full table")[0], true).expect("a prefix");
         let IpAddr::V4(address) = goes.address() else { panic!("{goes}") };
         let number = u32::from(address) >> 8 & 0xff;
-        routing.told(Network::Machine, vec![route(number, false), route(100 + round, true)], &packet_loop);
+        routing.told(vec![route(number, false), route(100 + round, true)], &packet_loop);
         let state = routing.lock();
         assert!(!state.router.installed(goes) && state.queue.is_empty());
         let wanted = state.router.entries(Filled::Routes);
@@ -299,12 +301,8 @@ fn a_reload_leaves_out_routes_of_the_kernel_that_have_no_room_and_nothing_else()
     let own = Scene::new().router.entries(Filled::Routes).len();
     let packet_loop = SmallLoop::new(4, &|_, _| {});
     // 2 and 3 had no room, and are the lowest afterwards.
-    routing.told(
-        Network::Machine,
-        [4, 5, 6, 7, 2, 3].map(|number| route(number, true)).to_vec(),
-        &packet_loop,
-    );
-    routing.told(Network::Machine, vec![route(8, true)], &packet_loop);
+    routing.told([4, 5, 6, 7, 2, 3].map(|number| route(number, true)).to_vec(), &packet_loop);
+    routing.told(vec![route(8, true)], &packet_loop);
     let before = routing.lock().router.refused.clone();
     let state = routing.lock();
     let known: BTreeSet<IpPrefix> = state.router.fib_prefixes().copied().collect();
@@ -327,7 +325,7 @@ fn a_reload_leaves_out_routes_of_the_kernel_that_have_no_room_and_nothing_else()
 fn a_full_table_changes_the_order_of_no_other() {
     let routing = routing();
     let full = SmallLoop::new(1, &|_, _| {});
-    routing.told(Network::Machine, (0..3).map(|number| route(number, true)).collect(), &full);
+    routing.told((0..3).map(|number| route(number, true)).collect(), &full);
     let mut state = routing.lock();
     let [halves, whole]: [[IpPrefix; 2]; 2] =
         [["2001:db8:5::/49", "2001:db8:5:8000::/49"], ["2001:db8:5::/48", "21.0.0.0/24"]]
@@ -369,7 +367,7 @@ proptest! {
         let before = Scene::new().router.entries(Filled::Routes);
         for round in rounds {
             let told = round.into_iter().map(|(number, there)| route(number, there)).collect();
-            routing.told(Network::Machine, told, &packet_loop);
+            routing.told(told, &packet_loop);
             let state = routing.lock();
             prop_assert!(state.queue.is_empty());
             let tables = packet_loop.tables.lock().expect("nobody panics");
