@@ -48,17 +48,22 @@ pub(crate) const HOST_ADDRESSES: usize = 256;
 /// The most next hops of a container's routes that are followed, with its numbered next hops and the members
 /// of their groups: as many as the Internet has routes. Control has some 700 bytes for each.
 pub(crate) const CONTAINER_NEXT_HOPS: usize = 5 << 18;
-/// The most next hops of one of these routes, and members of a group, that are looked at.
-pub(crate) const CONTAINER_HOPS_AT_ONCE: usize = 16;
-/// The most routers that these routes lead to: each has an entry of the program's table, and is asked for.
-pub(crate) const CONTAINER_ROUTERS: usize = 256;
+/// The most next hops of a prefix, of all its routes together, and members of a group, that are known.
+pub(crate) const CONTAINER_HOPS_OF_PREFIX: usize = 16;
+/// The most routers that these routes lead to, and a quarter of those that the program has room for: each has
+/// an entry of its table, and is asked for.
+pub(crate) const CONTAINER_ROUTERS: usize = 64;
 /// The least time from one listing of a container's routes to the next: root there can have them told again
 /// and again.
 pub(crate) const BETWEEN_LISTINGS: Duration = Duration::from_secs(1);
-/// How many messages from a container's network control takes in before it does what follows from them.
-pub(crate) const CONTAINER_MESSAGES: usize = 16;
-/// How many times as long control takes nothing from there as it needed for that.
+/// How many things told in a container's network control takes in at once, while everybody else waits.
+pub(crate) const CONTAINER_TOLD: usize = 256;
+/// How many times as long control takes nothing from there as it needed for what was told, and how long at
+/// most.
 pub(crate) const CONTAINER_REST: u32 = 4;
+pub(crate) const CONTAINER_LONGEST_REST: Duration = Duration::from_secs(1);
+/// How many receipts that wait are left aside after a loss, before all is asked for again.
+pub(crate) const CONTAINER_LEFT_ASIDE: usize = 1 << 14;
 /// How long the start waits until a container's routes are known. Those that are not are taken out of the
 /// program's tables, and come again.
 pub(crate) const CONTAINER_TELLS: Duration = Duration::from_secs(5);

@@ -22,7 +22,7 @@ use super::prefix::{InterfaceAddress, IpPrefix};
 use super::rib::{Unmeant, Way};
 use super::router::Router;
 use super::rtnetlink::{Hop, Object, RouteNews, Told, Wanted};
-use crate::limits::{BETWEEN_LISTINGS, CONTAINER_HOPS_AT_ONCE, CONTAINER_NEXT_HOPS, CONTAINER_ROUTERS};
+use crate::limits::{BETWEEN_LISTINGS, CONTAINER_HOPS_OF_PREFIX, CONTAINER_NEXT_HOPS, CONTAINER_ROUTERS};
 use packet::PortNumber;
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -46,21 +46,28 @@ pub(crate) struct ContainerRoutes {
     not_before: Instant,
     /// Prefixes that may lead elsewhere now.
     pending: BTreeSet<IpPrefix>,
-    /// How many prefixes lead to each router.
+    /// How many prefixes lead to each router, and how many routers there may be.
     routers: HashMap<Neighbour, usize>,
+    most_routers: usize,
+    /// Prefixes that would lead to one router more, and whether one has gone since.
+    left_out: BTreeSet<IpPrefix>,
+    has_room: bool,
 }
 
 impl ContainerRoutes {
-    /// Nothing is known yet.
-    pub(crate) fn new(now: Instant) -> ContainerRoutes {
+    /// Nothing is known yet. The program has room for so many next hops.
+    pub(crate) fn new(now: Instant, next_hops: usize) -> ContainerRoutes {
         let mut routes = ContainerRoutes {
-            table: KernelTable::with_room(CONTAINER_NEXT_HOPS),
+            table: KernelTable::with_room(CONTAINER_NEXT_HOPS, CONTAINER_HOPS_OF_PREFIX),
             asking: None,
             next: Vec::new(),
             again: false,
             not_before: now,
             pending: BTreeSet::new(),
             routers: HashMap::new(),
+            most_routers: CONTAINER_ROUTERS.min(next_hops / 4),
+            left_out: BTreeSet::new(),
+            has_room: false,
         };
         routes.begin();
         routes
@@ -151,11 +158,15 @@ impl ContainerRoutes {
         {
             let before = router.kernel_way(prefix);
             let way = self.way(prefix, &networks);
-            let way = way.map(|way| self.counted(before, way));
+            self.left_out.remove(&prefix);
+            let way = way.map(|way| self.counted(prefix, before, way));
             if way.is_none() {
                 self.leave(before);
             }
             routes.push((prefix, way));
+        }
+        if std::mem::take(&mut self.has_room) {
+            self.pending.extend(self.left_out.iter().take(AT_ONCE));
         }
         router.kernel_routes(routes, effects);
     }
@@ -173,13 +184,14 @@ impl ContainerRoutes {
     }
 
     /// The way, unless it leads to one router more than there may be.
-    fn counted(&mut self, before: Option<Way>, way: Way) -> Way {
+    fn counted(&mut self, prefix: IpPrefix, before: Option<Way>, way: Way) -> Way {
         if before == Some(way) {
             return way;
         }
         self.leave(before);
         let Way::Via(neighbour) = way else { return way };
-        if !self.routers.contains_key(&neighbour) && self.routers.len() >= CONTAINER_ROUTERS {
+        if !self.routers.contains_key(&neighbour) && self.routers.len() >= self.most_routers {
+            self.left_out.insert(prefix);
             return Way::Unmeant(Unmeant::TooManyRouters);
         }
         *self.routers.entry(neighbour).or_default() += 1;
@@ -193,6 +205,7 @@ impl ContainerRoutes {
             *count -= 1;
             if *count == 0 {
                 self.routers.remove(&neighbour);
+                self.has_room = true;
             }
         }
     }
@@ -204,14 +217,14 @@ impl ContainerRoutes {
 
 /// The first next hops of a route.
 fn few(hops: &[Hop]) -> &[Hop] {
-    &hops[..hops.len().min(CONTAINER_HOPS_AT_ONCE)]
+    &hops[..hops.len().min(CONTAINER_HOPS_OF_PREFIX)]
 }
 
 /// The same of a group.
 fn of_few(object: Object) -> Object {
     match object {
         Object::Group(mut members) => {
-            members.truncate(CONTAINER_HOPS_AT_ONCE);
+            members.truncate(CONTAINER_HOPS_OF_PREFIX);
             Object::Group(members)
         }
         one => one,

@@ -5,14 +5,16 @@ use super::effects::Effects;
 use super::rtnetlink::{self, Told};
 use super::turns::{Cause, PacketLoop};
 use super::{Controlled, PATIENCE, PAUSE, REMARKS, Routing, SHORTLY};
-use crate::limits::{CONTAINER_MESSAGES, CONTAINER_NEXT_HOPS, CONTAINER_REST};
+use crate::limits::{
+    CONTAINER_LEFT_ASIDE, CONTAINER_LONGEST_REST, CONTAINER_NEXT_HOPS, CONTAINER_REST, CONTAINER_TOLD,
+};
 use ports::live::Netlink;
 use std::thread;
 use std::time::{Duration, Instant};
 
 impl Routing {
-    /// Follows the routes of the container. Root there may say anything, so it takes only a part of the time
-    /// in which others could have what is known.
+    /// Follows the routes of the container. Root there may say anything, so after all that was told this
+    /// thread rests several times as long as it had kept others from what is known.
     pub(super) fn serve_container(&self, mut netlink: Netlink, packet_loop: &impl PacketLoop) {
         loop {
             let mut state = self.lock();
@@ -24,24 +26,23 @@ impl Routing {
                 thread::sleep(PAUSE);
                 continue;
             }
-            let (mut told, mut was_lost) = (Vec::new(), false);
-            let mut patience = if is_behind { Duration::ZERO } else { PATIENCE };
-            for _ in 0..if is_behind { 0 } else { CONTAINER_MESSAGES } {
-                match netlink.receive(patience.as_nanos() as u64) {
-                    Ok(None) => break,
-                    Ok(Some(bytes)) => told.extend(rtnetlink::read(bytes)),
-                    Err(_) => {
-                        was_lost = true;
-                        break;
-                    }
-                }
-                patience = Duration::ZERO;
-            }
+            let received = if is_behind { Ok(None) } else { netlink.receive(PATIENCE.as_nanos() as u64) };
             let begun = Instant::now();
-            self.take_of_container(told, was_lost);
-            self.do_all_of_kernel(packet_loop);
+            match received.map(|bytes| bytes.map(rtnetlink::read)) {
+                Ok(None) if !is_behind => continue,
+                Ok(None) => self.take_of_container(Vec::new(), false),
+                Ok(Some(told)) => {
+                    let parts = told.chunks(CONTAINER_TOLD);
+                    parts.for_each(|part| self.take_of_container(part.to_vec(), false));
+                }
+                Err(_) => {
+                    thread::sleep(PAUSE);
+                    self.take_of_container(left_aside(&mut netlink), true);
+                }
+            }
             let rest = begun.elapsed() * CONTAINER_REST;
-            thread::sleep(if was_lost { rest.max(PAUSE) } else { rest });
+            self.do_all_of_kernel(packet_loop);
+            thread::sleep(rest.min(CONTAINER_LONGEST_REST));
         }
     }
 
@@ -57,7 +58,7 @@ impl Routing {
         if container.is_full() && container.is_settled() && Instant::now() >= *many_routes {
             *many_routes = Instant::now() + REMARKS;
             self.remarks.say(format!(
-                "the router in the container has more routes than are followed: those beyond {CONTAINER_NEXT_HOPS} next hops are left out"
+                "the router in the container has more routes than are followed: those beyond {CONTAINER_NEXT_HOPS} next hops, or 16 of a prefix, are left out"
             ));
         }
         state.push(effects, Cause::Kernel);
@@ -76,9 +77,32 @@ impl Controlled {
         match asked.and_then(|()| netlink.receive(SHORTLY.as_nanos() as u64)) {
             Ok(Some(bytes)) => container.take(rtnetlink::read(bytes)),
             Ok(None) => {}
-            Err(_) => container.lost(),
+            Err(_) => {
+                let told = left_aside(netlink);
+                container.take(told);
+                container.lost();
+            }
         }
         // All that is known goes into the tables before they change.
         container.settle(router, &mut Effects::default());
     }
+}
+
+/// Leaves aside what waits after a loss, since changes were dropped before it: all is asked for again. Linux
+/// drops changes until nothing waits. That an answer is at its end counts nevertheless.
+fn left_aside(netlink: &mut Netlink) -> Vec<Told> {
+    let mut told = Vec::new();
+    for _ in 0..CONTAINER_LEFT_ASIDE {
+        match netlink.receive(Duration::ZERO.as_nanos() as u64) {
+            Ok(None) => break,
+            Ok(Some(bytes)) => {
+                let ends =
+                    rtnetlink::read(bytes).into_iter().filter(|told| matches!(told, Told::Done { .. }));
+                told.extend(ends);
+            }
+            // More was dropped.
+            Err(_) => {}
+        }
+    }
+    told
 }

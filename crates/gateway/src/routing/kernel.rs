@@ -36,6 +36,8 @@ pub(crate) struct KernelTable {
     /// packets alone, and how many there may be.
     size: usize,
     most: usize,
+    /// How many next hops a prefix may have, of all its routes together.
+    most_of_prefix: usize,
     /// Whether one was left out for want of room since everything was asked for.
     is_full: bool,
     /// What was told since everything was asked for, while the answers come.
@@ -85,14 +87,14 @@ pub(crate) struct Ports<'a> {
 
 impl Default for KernelTable {
     fn default() -> KernelTable {
-        KernelTable::with_room(usize::MAX)
+        KernelTable::with_room(usize::MAX, usize::MAX)
     }
 }
 
 impl KernelTable {
     /// A table with room for so many next hops, numbered ones, members of groups, and routes for some packets
-    /// alone.
-    pub(crate) fn with_room(most: usize) -> KernelTable {
+    /// alone, and for so many next hops of a prefix.
+    pub(crate) fn with_room(most: usize, most_of_prefix: usize) -> KernelTable {
         KernelTable {
             routes: HashMap::new(),
             uses: HashMap::new(),
@@ -103,6 +105,7 @@ impl KernelTable {
             round: 0,
             size: 0,
             most,
+            most_of_prefix,
             is_full: false,
             listing: None,
         }
@@ -209,7 +212,7 @@ impl KernelTable {
                         (known[place].route, changed) = (route, true);
                     }
                 }
-                None if there && room == 0 => is_full = true,
+                None if there && (room == 0 || known.len() >= self.most_of_prefix) => is_full = true,
                 None if there => {
                     room -= 1;
                     known.insert(at, KnownHop { metric, route, hop: *hop, weight: 1, seen: self.round });
@@ -579,7 +582,7 @@ mod tests {
 
     #[test]
     fn a_table_that_is_full_keeps_what_it_has_and_says_so() {
-        let mut table = KernelTable::with_room(3);
+        let mut table = KernelTable::with_room(3, usize::MAX);
         let prefixes = ["10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16", "10.4.0.0/16"].map(prefix);
         let [a, .., d] = prefixes;
         let hop = [by(7, "10.0.1.7")];
@@ -615,6 +618,12 @@ mod tests {
         assert!(table.route(key(d, 0), &hop, RouteNews::Came));
         table.begin();
         assert_eq!((table.end().len(), table.size), (3, 0));
+        // Of one prefix few are known, whatever their metrics are.
+        let mut table = KernelTable::with_room(9, 2);
+        for metric in [3, 2, 1] {
+            table.route(Key { metric, ..key(a, 0) }, &hop, RouteNews::Came);
+        }
+        assert_eq!((table.size, table.is_full()), (2, true));
     }
 
     /// How a route of the kernel changes in a test.

@@ -267,7 +267,8 @@ impl Routing {
             Err(error) => return Err(error.into()),
         };
         let container = container.map(|open| open()).transpose()?;
-        state.container = container.is_some().then(|| ContainerRoutes::new(begun));
+        let next_hops = state.filled_tables.hops;
+        state.container = container.is_some().then(|| ContainerRoutes::new(begun, next_hops));
         state.container_netlink = container;
         let (state, turn) = (Mutex::new(state), Mutex::default());
         Ok(Routing { state, turn, begun, hosts, remarks, unmeant: AtomicUsize::new(0) })

@@ -479,7 +479,11 @@ impl Router {
 
     /// The same where routes to these prefixes alone have changed.
     pub(super) fn settle_hosts_in(&mut self, changed: &[IpPrefix], effects: &mut Effects) {
-        let known: Vec<Neighbour> = changed.iter().flat_map(|prefix| self.known.within(*prefix)).collect();
+        let mut known: Vec<Neighbour> =
+            changed.iter().flat_map(|prefix| self.known.within(*prefix)).collect();
+        // A host lies in many prefixes.
+        known.sort_unstable();
+        known.dedup();
         self.settle_these(known, effects);
     }
 

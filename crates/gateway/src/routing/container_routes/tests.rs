@@ -52,7 +52,7 @@ fn round(routes: &mut ContainerRoutes, router: &mut Router, now: Instant, all: &
 
 #[test]
 fn next_hops_are_at_the_port_of_their_network() {
-    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now()), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now(), 5000), router());
     let nowhere = Some(Way::Unmeant(Unmeant::NoNetwork));
     let (four, six) = (prefix("198.51.100.0/24"), prefix("2001:db8::/32"));
     type Case<'a> = (IpPrefix, &'a [Option<&'a str>], Option<Way>);
@@ -90,7 +90,7 @@ fn next_hops_are_at_the_port_of_their_network() {
 
 #[test]
 fn routes_lead_to_so_many_routers_and_no_more() {
-    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now()), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now(), 5000), router());
     let to = |number: usize| IpPrefix::of([100, (number >> 8) as u8, number as u8, 0].into(), 24);
     let by = |number: usize| format!("fd00:2::1:{number:x}");
     for number in 0..CONTAINER_ROUTERS + 9 {
@@ -102,23 +102,27 @@ fn routes_lead_to_so_many_routers_and_no_more() {
     // One that is known already may have more of them, and what goes makes room.
     takes(&mut routes, &mut router, vec![route(to(5000), &[Some(&by(0))], RouteNews::Came)]);
     assert_eq!(router.kernel_way(to(5000)), via(2, &by(0)));
-    let last = CONTAINER_ROUTERS + 8;
-    for (number, wanted) in [(5000, too_many), (0, via(2, &by(last)))] {
-        takes(&mut routes, &mut router, vec![route(to(number), &[Some("fd00:2::9")], RouteNews::Went)]);
-        takes(&mut routes, &mut router, vec![route(to(number), &[Some(&by(0))], RouteNews::Went)]);
-        takes(&mut routes, &mut router, vec![route(to(last), &[Some(&by(last))], RouteNews::Went)]);
-        takes(&mut routes, &mut router, vec![route(to(last), &[Some(&by(last))], RouteNews::Came)]);
-        assert_eq!(router.kernel_way(to(last)), wanted);
+    let wait = |router: &Router| {
+        (CONTAINER_ROUTERS..CONTAINER_ROUTERS + 9)
+            .filter(|number| router.kernel_way(to(*number)) == too_many)
+            .count()
+    };
+    for (number, left) in [(5000, 9), (0, 8), (1, 7)] {
+        let gone = route(to(number), &[Some(&by(number % 5000))], RouteNews::Went);
+        takes(&mut routes, &mut router, vec![gone]);
+        assert_eq!((router.kernel_way(to(number)), wait(&router)), (None, left));
     }
+    let few = ContainerRoutes::new(Instant::now(), 40);
+    assert_eq!(few.most_routers, 10);
     assert_eq!(routes.routers.len(), CONTAINER_ROUTERS);
 }
 
 #[test]
 fn of_many_next_hops_few_are_known_and_of_many_prefixes_few_change_at_once() {
-    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now()), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now(), 5000), router());
     let to = prefix("198.51.100.0/24");
     // Those behind the first ones are not looked at.
-    let mut next_hops = vec![Some("172.31.0.9"); CONTAINER_HOPS_AT_ONCE];
+    let mut next_hops = vec![Some("172.31.0.9"); CONTAINER_HOPS_OF_PREFIX];
     next_hops.push(Some("10.0.2.7"));
     takes(&mut routes, &mut router, vec![route(to, &next_hops, RouteNews::Came)]);
     assert_eq!(router.kernel_way(to), Some(Way::Unmeant(Unmeant::NoNetwork)));
@@ -155,7 +159,7 @@ fn of_many_next_hops_few_are_known_and_of_many_prefixes_few_change_at_once() {
 #[test]
 fn all_is_asked_for_again_after_a_loss_and_not_at_once_again() {
     let now = Instant::now();
-    let (mut routes, mut router) = (ContainerRoutes::new(now), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(now, 5000), router());
     let [stays, goes] = ["198.51.100.0/24", "203.0.113.0/24"].map(prefix);
     let listed = |to| route(to, &[Some("10.0.2.7")], RouteNews::Listed);
     let whole = [Wanted::NextHops, Wanted::Ipv4Routes, Wanted::Ipv6Routes];
