@@ -193,19 +193,25 @@ impl Driver {
     /// Makes a chain available. Descriptors are taken one after the other: no test has more on their way than
     /// a ring has.
     fn add(&mut self, receives: bool, parts: &[(u64, u32)]) {
-        let mut ring = if receives { self.receive.clone() } else { self.transmit.clone() };
-        let head = ring.next;
+        let ring = if receives { &self.receive } else { &self.transmit };
+        let (at, head, available) = (ring.at, ring.next, ring.available);
+        let mut own = head;
         for (number, (address, length)) in parts.iter().enumerate() {
-            let next = (ring.next + 1) % SIZE;
+            let next = (own + 1) % SIZE;
             let flags = u16::from(number + 1 < parts.len()) | if receives { 2 } else { 0 };
-            self.write_descriptor(ring.at, ring.next, *address, *length, flags, next);
-            ring.next = next;
+            self.write_descriptor(at, own, *address, *length, flags, next);
+            own = next;
+        }
+        self.offer(at, available, head);
+        let ring = if receives { &mut self.receive } else { &mut self.transmit };
+        // Whoever does not look at what was used has it forgotten.
+        if ring.chains.len() >= usize::from(SIZE) {
+            ring.chains.pop_front();
+            ring.seen = ring.seen.wrapping_add(1);
         }
         ring.chains.push_back((head, parts.iter().map(|(at, length)| (at - START, *length)).collect()));
-        self.offer(ring.at, ring.available, head);
-        ring.available = ring.available.wrapping_add(1);
-        self.write(ring.at.available + 2, &ring.available.to_le_bytes());
-        *(if receives { &mut self.receive } else { &mut self.transmit }) = ring;
+        (ring.next, ring.available) = (own, available.wrapping_add(1));
+        self.write(at.available + 2, &available.wrapping_add(1).to_le_bytes());
     }
 
     /// Writes a descriptor.
