@@ -62,8 +62,9 @@ pub(crate) const CONTAINER_TOLD: usize = 256;
 /// most.
 pub(crate) const CONTAINER_REST: u32 = 4;
 pub(crate) const CONTAINER_LONGEST_REST: Duration = Duration::from_secs(1);
-/// How many receipts that wait are left aside after a loss, before all is asked for again.
-pub(crate) const CONTAINER_LEFT_ASIDE: usize = 1 << 14;
+/// How many messages that wait are left aside after a loss, before all is asked for again: more than find
+/// room where they wait.
+pub(crate) const CONTAINER_LEFT_ASIDE: usize = 1 << 18;
 /// How long the start waits until a container's routes are known. Those that are not are taken out of the
 /// program's tables, and come again.
 pub(crate) const CONTAINER_TELLS: Duration = Duration::from_secs(5);

@@ -9,11 +9,21 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::Duration;
 
 /// The program whose folder has the others.
 const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
+
+/// The first containers of two gateways have the same users of the machine, and so the same number of
+/// processes together: whoever takes all of them does so alone.
+static USERS: RwLock<()> = RwLock::new(());
+
+/// Beside other containers.
+fn beside() -> RwLockReadGuard<'static, ()> {
+    USERS.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// `None` where that is not allowed here.
 fn laboratory(test: &str) -> Option<Laboratory> {
@@ -36,6 +46,7 @@ fn is_reached(laboratory: &Laboratory) -> bool {
 
 #[test]
 fn no_frame_of_root_in_a_container_passes_that_is_not_the_routers() {
+    let _beside = beside();
     let Some(mut laboratory) = laboratory("no_frame_of_root_in_a_container_passes_that_is_not_the_routers")
     else {
         return;
@@ -56,6 +67,7 @@ fn no_frame_of_root_in_a_container_passes_that_is_not_the_routers() {
 
 #[test]
 fn root_in_a_container_has_no_way_to_the_machine() {
+    let _beside = beside();
     let Some(laboratory) = laboratory("root_in_a_container_has_no_way_to_the_machine") else { return };
     let core = laboratory.core().expect("it runs");
     for action in ACTIONS {
@@ -80,6 +92,7 @@ fn root_in_a_container_has_no_way_to_the_machine() {
 
 #[test]
 fn services_are_reached_and_see_nothing_of_what_hosts_say_to_each_other() {
+    let _beside = beside();
     let test = "services_are_reached_and_see_nothing_of_what_hosts_say_to_each_other";
     let Some(laboratory) = laboratory(test) else { return };
     assert!(is_reached(&laboratory));
@@ -144,6 +157,7 @@ fn across_by(laboratory: &Laboratory, [says, hears]: &[UdpSocket; 2], count: usi
 
 #[test]
 fn hosts_reach_each_other_while_the_container_floods() {
+    let _beside = beside();
     let Some(laboratory) = laboratory("hosts_reach_each_other_while_the_container_floods") else { return };
     for attack in ["garbage", "ipv4_of_another", "right_frames_changed"] {
         let mut flood = laboratory.contain(&[REDTEAM, "send", "services", attack, "1000000000", "1"]);
@@ -163,6 +177,7 @@ fn hosts_reach_each_other_while_the_container_floods() {
 
 #[test]
 fn hosts_reach_each_other_while_root_in_a_container_takes_all_that_it_gets() {
+    let _alone = USERS.write().unwrap_or_else(PoisonError::into_inner);
     let test = "hosts_reach_each_other_while_root_in_a_container_takes_all_that_it_gets";
     let Some(laboratory) = laboratory(test) else { return };
     let (core, hosts) = (laboratory.core().expect("it runs"), hosts(&laboratory));
@@ -198,6 +213,7 @@ fn received(laboratory: &Laboratory) -> u64 {
 
 #[test]
 fn a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it() {
+    let _beside = beside();
     let test = "a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it";
     let Some(laboratory) = laboratory(test) else { return };
     assert!(is_reached(&laboratory));
@@ -230,6 +246,7 @@ fn a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it() {
 
 #[test]
 fn other_runtimes_join_the_network_by_its_file() {
+    let _beside = beside();
     let Some(laboratory) = laboratory("other_runtimes_join_the_network_by_its_file") else { return };
     let file =
         |ending: &str| laboratory.containers().join(format!("services.{ending}")).display().to_string();

@@ -45,7 +45,7 @@ const WAITING: &[&str] = &[
 
 /// The beginnings of names of binaries that measure, and run alone at the end: a figure needs what it
 /// measures to have a processor at once.
-const MEASURING: &[&str] = &["cli lab_live"];
+const MEASURING: &[&str] = &["cli lab_live", "ravelin-launch lab_trusted"];
 
 /// The beginnings of names of binaries that run first, so that no core is idle at the end: they take longest.
 const LONG: &[&str] = &["suite ", "lab "];
@@ -68,7 +68,7 @@ pub(super) struct Binary {
 
 impl Binary {
     fn waits(&self) -> bool {
-        WAITING.iter().any(|waiting| self.name.starts_with(waiting))
+        !self.measures() && WAITING.iter().any(|waiting| self.name.starts_with(waiting))
     }
 
     fn measures(&self) -> bool {
@@ -319,6 +319,7 @@ mod tests {
     fn binaries_that_wait_for_the_clock_or_measure_are_known_by_their_names() {
         assert!(named("cli live_router", "/t").waits() && named("ports ports", "/t").waits());
         assert!(!named("cli run", "/t").waits() && !named("suite router", "/t").waits());
+        assert!(!named("ravelin-launch lab_trusted", "/t").waits());
         assert!(named("cli lab_live", "/t").measures() && !named("cli live_router", "/t").measures());
     }
 

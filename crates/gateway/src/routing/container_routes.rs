@@ -165,8 +165,9 @@ impl ContainerRoutes {
             }
             routes.push((prefix, way));
         }
-        if std::mem::take(&mut self.has_room) {
-            self.pending.extend(self.left_out.iter().take(AT_ONCE));
+        if self.has_room && self.pending.is_empty() {
+            self.has_room = false;
+            self.pending = std::mem::take(&mut self.left_out);
         }
         router.kernel_routes(routes, effects);
     }

@@ -1,5 +1,5 @@
 //! The thread that follows the routes of a router in a container: it asks and hears the kernel in the
-//! container's network, and leaves others most of the time.
+//! container's network, and leaves most of the time to others.
 
 use super::effects::Effects;
 use super::rtnetlink::{self, Told};
@@ -22,24 +22,39 @@ impl Routing {
             let (is_behind, wanted) = (container.is_behind(), container.question(Instant::now()));
             drop(state);
             if wanted.is_some_and(|wanted| netlink.ask(&rtnetlink::question(wanted)).is_err()) {
+                // As an answer that broke off: everything is asked for again.
                 self.take_of_container(vec![Told::Done { broken: true }], false);
                 thread::sleep(PAUSE);
                 continue;
             }
-            let received = if is_behind { Ok(None) } else { netlink.receive(PATIENCE.as_nanos() as u64) };
-            let begun = Instant::now();
-            match received.map(|bytes| bytes.map(rtnetlink::read)) {
-                Ok(None) if !is_behind => continue,
-                Ok(None) => self.take_of_container(Vec::new(), false),
-                Ok(Some(told)) => {
-                    let parts = told.chunks(CONTAINER_TOLD);
-                    parts.for_each(|part| self.take_of_container(part.to_vec(), false));
+            let (mut told, mut is_lost, mut begun) = (Vec::new(), false, None);
+            let mut patience = PATIENCE;
+            for _ in 0..if is_behind { 0 } else { CONTAINER_TOLD } {
+                let received = netlink.receive(patience.as_nanos() as u64);
+                begun.get_or_insert_with(Instant::now);
+                match received {
+                    Ok(None) => break,
+                    Ok(Some(bytes)) => told.extend(rtnetlink::read(bytes)),
+                    Err(_) => {
+                        is_lost = true;
+                        break;
+                    }
                 }
-                Err(_) => {
-                    thread::sleep(PAUSE);
-                    self.take_of_container(left_aside(&mut netlink), true);
+                if told.len() >= CONTAINER_TOLD {
+                    break;
                 }
+                patience = Duration::ZERO;
             }
+            if is_lost {
+                thread::sleep(PAUSE);
+                told = left_aside(told, &mut netlink);
+            } else if told.is_empty() && !is_behind {
+                continue;
+            }
+            let begun = begun.unwrap_or_else(Instant::now);
+            let mut parts = told.chunks(CONTAINER_TOLD);
+            self.take_of_container(parts.next().unwrap_or_default().to_vec(), is_lost);
+            parts.for_each(|part| self.take_of_container(part.to_vec(), false));
             let rest = begun.elapsed() * CONTAINER_REST;
             self.do_all_of_kernel(packet_loop);
             thread::sleep(rest.min(CONTAINER_LONGEST_REST));
@@ -73,13 +88,15 @@ impl Controlled {
             return;
         };
         let wanted = container.question(Instant::now());
-        let asked = wanted.map_or(Ok(()), |wanted| netlink.ask(&rtnetlink::question(wanted)));
-        match asked.and_then(|()| netlink.receive(SHORTLY.as_nanos() as u64)) {
+        if wanted.is_some_and(|wanted| netlink.ask(&rtnetlink::question(wanted)).is_err()) {
+            // As an answer that broke off: everything is asked for again.
+            container.take(vec![Told::Done { broken: true }]);
+        }
+        match netlink.receive(SHORTLY.as_nanos() as u64) {
             Ok(Some(bytes)) => container.take(rtnetlink::read(bytes)),
             Ok(None) => {}
             Err(_) => {
-                let told = left_aside(netlink);
-                container.take(told);
+                container.take(left_aside(Vec::new(), netlink));
                 container.lost();
             }
         }
@@ -88,21 +105,19 @@ impl Controlled {
     }
 }
 
-/// Leaves aside what waits after a loss, since changes were dropped before it: all is asked for again. Linux
-/// drops changes until nothing waits. That an answer is at its end counts nevertheless.
-fn left_aside(netlink: &mut Netlink) -> Vec<Told> {
-    let mut told = Vec::new();
+/// Leaves aside what was told, and what waits, after a loss, since changes were dropped before it: all is
+/// asked for again. Linux drops changes until nothing waits. An answer that ends there has parts that are
+/// left aside.
+fn left_aside(told: Vec<Told>, netlink: &mut Netlink) -> Vec<Told> {
+    let end = |told: Told| matches!(told, Told::Done { .. }).then_some(Told::Done { broken: true });
+    let mut ends: Vec<Told> = told.into_iter().filter_map(end).collect();
     for _ in 0..CONTAINER_LEFT_ASIDE {
-        match netlink.receive(Duration::ZERO.as_nanos() as u64) {
+        match netlink.receive(0) {
             Ok(None) => break,
-            Ok(Some(bytes)) => {
-                let ends =
-                    rtnetlink::read(bytes).into_iter().filter(|told| matches!(told, Told::Done { .. }));
-                told.extend(ends);
-            }
+            Ok(Some(bytes)) => ends.extend(rtnetlink::read(bytes).into_iter().filter_map(end)),
             // More was dropped.
             Err(_) => {}
         }
     }
-    told
+    ends
 }

@@ -9,7 +9,6 @@
 use super::neighbours::Neighbour;
 use super::paths::Several;
 use super::prefix::IpPrefix;
-use crate::limits::CONTAINER_ROUTERS;
 use packet::PortNumber;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -92,7 +91,7 @@ impl fmt::Display for Unmeant {
             }
             Unmeant::NoNetwork => write!(f, "its next hop is in no network that `addresses` of a port name"),
             Unmeant::TooManyRouters => {
-                write!(f, "routes of the container lead to {CONTAINER_ROUTERS} routers already")
+                write!(f, "routes of the container lead to as many routers as they may")
             }
             Unmeant::NoHop => write!(f, "none of its next hops is there"),
         }
