@@ -46,12 +46,12 @@ pub(crate) const HOST_TURN_BYTES: usize = 128 << 10;
 pub(crate) const HOST_ADDRESSES: usize = 256;
 
 /// The most next hops of a container's routes that are followed, with its numbered next hops and the members
-/// of their groups: as many as the Internet has routes. Control has some 700 bytes for each.
+/// of their groups: as many as the tables of `programs/router.rav` have entries.
 pub(crate) const CONTAINER_NEXT_HOPS: usize = 5 << 18;
 /// The most next hops of a prefix, of all its routes together, and members of a group, that are known.
 pub(crate) const CONTAINER_HOPS_OF_PREFIX: usize = 16;
-/// The most routers that these routes lead to, and a quarter of those that the program has room for: each has
-/// an entry of its table, and is asked for.
+/// The most routers that these routes lead to, or a quarter of those that the program has room for if that is
+/// less: each has an entry of its table, and is asked for.
 pub(crate) const CONTAINER_ROUTERS: usize = 64;
 /// The least time from one listing of a container's routes to the next: root there can have them told again
 /// and again.

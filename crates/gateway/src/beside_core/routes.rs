@@ -74,14 +74,9 @@ fn serve(
             let (tables, remarks) = (program.program.clone(), remarks.clone());
             let packet_loop = ConfinedLoop::new(core.clone(), remarks.clone(), program);
             let held = packet_loop.held_next_hops(settings)?;
-            // Whatever fails, fails before it is asked for: what was told there is heard by nobody else.
-            let open = || {
-                container
-                    .as_ref()
-                    .map_or(Err(io::ErrorKind::NotFound.into()), |it| it.try_clone().map(Netlink::of))
-            };
-            let open: &dyn Fn() -> io::Result<Netlink> = &open;
-            let resumed = Resumed { held: &held, container: container.is_some().then_some(open) };
+            let container = container.as_ref().map(OwnedFd::try_clone).transpose();
+            let container = container.map_err(|error| error.to_string())?.map(Netlink::of);
+            let resumed = Resumed { held: &held, container };
             let routing = Routing::resuming(&tables, settings, Hosts::default(), remarks, resumed);
             Ok((routing.map_err(|error| error.to_string())?, packet_loop))
         });

@@ -122,7 +122,7 @@ fn container(name: &str, file: &InFile<'_>) -> Result<FollowedRoutes, String> {
     };
     if port.has_guest() {
         return Err(format!(
-            "the router at `{name}` is in a virtual machine, and nobody else sees its routes: leave out `guest`, or have a routing daemon of the machine beside it"
+            "the router at `{name}` is in a virtual machine, and nobody else sees its routes: leave out `guest`, or write `true` for the routes of the machine"
         ));
     }
     Ok(FollowedRoutes::Container(at as PortNumber + 1))

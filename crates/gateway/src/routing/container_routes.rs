@@ -16,7 +16,7 @@
 //! gateway's.
 
 use super::effects::Effects;
-use super::kernel::{KernelTable, Place, Ports};
+use super::kernel::{KernelTable, Ports, Resolved};
 use super::neighbours::Neighbour;
 use super::prefix::{InterfaceAddress, IpPrefix};
 use super::rib::{Unmeant, Way};
@@ -46,17 +46,16 @@ pub(crate) struct ContainerRoutes {
     not_before: Instant,
     /// Prefixes that may lead elsewhere now.
     pending: BTreeSet<IpPrefix>,
-    /// How many prefixes lead to each router, and how many routers there may be.
+    /// How many prefixes lead to each router.
     routers: HashMap<Neighbour, usize>,
-    most_routers: usize,
     /// Prefixes that would lead to one router more, and whether one has gone since.
     left_out: BTreeSet<IpPrefix>,
     has_room: bool,
 }
 
 impl ContainerRoutes {
-    /// Nothing is known yet. The program has room for so many next hops.
-    pub(crate) fn new(now: Instant, next_hops: usize) -> ContainerRoutes {
+    /// Nothing is known yet.
+    pub(crate) fn new(now: Instant) -> ContainerRoutes {
         let mut routes = ContainerRoutes {
             table: KernelTable::with_room(CONTAINER_NEXT_HOPS, CONTAINER_HOPS_OF_PREFIX),
             asking: None,
@@ -65,7 +64,6 @@ impl ContainerRoutes {
             not_before: now,
             pending: BTreeSet::new(),
             routers: HashMap::new(),
-            most_routers: CONTAINER_ROUTERS.min(next_hops / 4),
             left_out: BTreeSet::new(),
             has_room: false,
         };
@@ -152,6 +150,8 @@ impl ContainerRoutes {
     /// Tells where some of the prefixes lead now that may lead elsewhere.
     pub(crate) fn settle(&mut self, router: &mut Router, effects: &mut Effects) {
         let networks = router.networks();
+        // Others have next hops, too.
+        let most_routers = CONTAINER_ROUTERS.min(router.most_next_hops() / 4);
         let mut routes = Vec::new();
         while routes.len() < AT_ONCE
             && let Some(prefix) = self.pending.pop_first()
@@ -159,7 +159,7 @@ impl ContainerRoutes {
             let before = router.kernel_way(prefix);
             let way = self.way(prefix, &networks);
             self.left_out.remove(&prefix);
-            let way = way.map(|way| self.counted(prefix, before, way));
+            let way = way.map(|way| self.counted((prefix, way), before, most_routers));
             if way.is_none() {
                 self.leave(before);
             }
@@ -180,18 +180,18 @@ impl ContainerRoutes {
         if networks.iter().any(is_of_port) {
             return None;
         }
-        let of = |_, next_hop| place(networks, next_hop);
-        self.table.way(prefix, &Ports { of: &of, up: &|_| true })
+        let of = |_, next_hop| resolved(networks, next_hop);
+        self.table.way(prefix, &Ports { resolve: &of, up: &|_| true })
     }
 
-    /// The way, unless it leads to one router more than there may be.
-    fn counted(&mut self, prefix: IpPrefix, before: Option<Way>, way: Way) -> Way {
+    /// The way of a prefix, unless it leads to one router more than there may be.
+    fn counted(&mut self, (prefix, way): (IpPrefix, Way), before: Option<Way>, most_routers: usize) -> Way {
         if before == Some(way) {
             return way;
         }
         self.leave(before);
         let Way::Via(neighbour) = way else { return way };
-        if !self.routers.contains_key(&neighbour) && self.routers.len() >= self.most_routers {
+        if !self.routers.contains_key(&neighbour) && self.routers.len() >= most_routers {
             self.left_out.insert(prefix);
             return Way::Unmeant(Unmeant::TooManyRouters);
         }
@@ -233,14 +233,14 @@ fn of_few(object: Object) -> Object {
 }
 
 /// Where a next hop is, by the addresses of ports with their networks.
-fn place(networks: &[(PortNumber, InterfaceAddress)], next_hop: Option<IpAddr>) -> Place {
+fn resolved(networks: &[(PortNumber, InterfaceAddress)], next_hop: Option<IpAddr>) -> Resolved {
     // What leads to no router leads to hosts of the container's own link, which is the gateway's port.
-    let Some(next_hop) = next_hop else { return Place::Gateway };
+    let Some(next_hop) = next_hop else { return Resolved::Gateway };
     if networks.iter().any(|(_, own)| own.address == next_hop) {
-        return Place::Gateway;
+        return Resolved::Gateway;
     }
     let at = networks.iter().find(|(_, own)| own.prefix().contains(next_hop));
-    at.map_or(Place::Unmeant(Unmeant::NoNetwork), |(port, _)| Place::Port(*port))
+    at.map_or(Resolved::Unmeant(Unmeant::NoNetwork), |(port, _)| Resolved::Port(*port))
 }
 
 #[cfg(test)]

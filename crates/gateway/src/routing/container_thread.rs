@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use ports::live::Netlink;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 impl Routing {
     /// Follows the routes of the container. Root there may say anything, so after all that was told this
@@ -27,34 +27,16 @@ impl Routing {
                 thread::sleep(PAUSE);
                 continue;
             }
-            let (mut told, mut is_lost, mut begun) = (Vec::new(), false, None);
-            let mut patience = PATIENCE;
-            for _ in 0..if is_behind { 0 } else { CONTAINER_TOLD } {
-                let received = netlink.receive(patience.as_nanos() as u64);
-                begun.get_or_insert_with(Instant::now);
-                match received {
-                    Ok(None) => break,
-                    Ok(Some(bytes)) => told.extend(rtnetlink::read(bytes)),
-                    Err(_) => {
-                        is_lost = true;
-                        break;
-                    }
-                }
-                if told.len() >= CONTAINER_TOLD {
-                    break;
-                }
-                patience = Duration::ZERO;
-            }
+            let heard = if is_behind { Heard::nothing() } else { Heard::next(&mut netlink) };
+            let Heard { mut told, is_lost, begun } = heard;
             if is_lost {
                 thread::sleep(PAUSE);
                 told = left_aside(told, &mut netlink);
-            } else if told.is_empty() && !is_behind {
-                continue;
             }
-            let begun = begun.unwrap_or_else(Instant::now);
             let mut parts = told.chunks(CONTAINER_TOLD);
             self.take_of_container(parts.next().unwrap_or_default().to_vec(), is_lost);
             parts.for_each(|part| self.take_of_container(part.to_vec(), false));
+            // Also after what says nothing of routes.
             let rest = begun.elapsed() * CONTAINER_REST;
             self.do_all_of_kernel(packet_loop);
             thread::sleep(rest.min(CONTAINER_LONGEST_REST));
@@ -105,6 +87,43 @@ impl Controlled {
     }
 }
 
+/// What was heard at once in the container's network.
+struct Heard {
+    told: Vec<Told>,
+    /// More was told than found room.
+    is_lost: bool,
+    /// When the first of it came.
+    begun: Instant,
+}
+
+impl Heard {
+    fn nothing() -> Heard {
+        Heard { told: Vec::new(), is_lost: false, begun: Instant::now() }
+    }
+
+    /// Waits for a message, and reads those that have come with it.
+    fn next(netlink: &mut Netlink) -> Heard {
+        let mut received =
+            netlink.receive(PATIENCE.as_nanos() as u64).map(|bytes| bytes.map(rtnetlink::read));
+        let mut heard = Heard::nothing();
+        for _ in 0..CONTAINER_TOLD {
+            match received {
+                Ok(None) => break,
+                Ok(Some(told)) => heard.told.extend(told),
+                Err(_) => {
+                    heard.is_lost = true;
+                    break;
+                }
+            }
+            if heard.told.len() >= CONTAINER_TOLD {
+                break;
+            }
+            received = netlink.receive(0).map(|bytes| bytes.map(rtnetlink::read));
+        }
+        heard
+    }
+}
+
 /// Leaves aside what was told, and what waits, after a loss, since changes were dropped before it: all is
 /// asked for again. Linux drops changes until nothing waits. An answer that ends there has parts that are
 /// left aside.
@@ -120,4 +139,22 @@ fn left_aside(told: Vec<Told>, netlink: &mut Netlink) -> Vec<Told> {
         }
     }
     ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::rtnetlink::Wanted;
+
+    #[test]
+    fn after_a_loss_nothing_counts_but_that_an_answer_has_broken_off() {
+        let mut netlink = Netlink::of(Netlink::of_routes().expect("a socket"));
+        netlink.ask(&rtnetlink::question(Wanted::Links)).expect("asked");
+        let heard = Heard::next(&mut netlink);
+        assert!(heard.told.iter().any(|told| matches!(told, Told::Link { .. })) && !heard.is_lost);
+        netlink.ask(&rtnetlink::question(Wanted::Ipv4Routes)).expect("asked");
+        let told = vec![Told::Interrupted, Told::Done { broken: false }];
+        let broken = || Told::Done { broken: true };
+        assert_eq!(left_aside(told, &mut netlink), [broken(), broken()]);
+    }
 }

@@ -273,7 +273,7 @@ impl Follower {
         let by_host = self.hosts.iter().map(|(index, port)| (*index, *port));
         let by_index = untagged.chain(by_host).collect();
         let of = by_interface(&by_index);
-        let ports = Ports { of: &of, up: &up };
+        let ports = Ports { resolve: &of, up: &up };
         self.route(changed, &ports, router, effects);
         if router.has_groups_again() {
             self.route(self.table.prefixes(), &ports, router, effects);

@@ -32,8 +32,8 @@ pub(crate) struct KernelTable {
     gone: HashSet<u32>,
     altered: HashSet<u32>,
     round: u64,
-    /// How many next hops, numbered ones, and members of groups there are together, with routes for some
-    /// packets alone, and how many there may be.
+    /// How many next hops, numbered ones, and members of groups there are together, and how many there may
+    /// be.
     size: usize,
     most: usize,
     /// How many next hops a prefix may have, of all its routes together.
@@ -59,7 +59,7 @@ struct KnownHop {
 
 /// Where a next hop is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Resolved {
     /// At this port.
     Port(PortNumber),
     /// At none, for this reason.
@@ -69,18 +69,22 @@ pub(crate) enum Place {
     Gateway,
 }
 
-/// Finds a next hop by the number of its interface and its address, if it has one.
-pub(crate) type Finds<'a> = dyn Fn(u32, Option<IpAddr>) -> Place + 'a;
+/// Resolves a next hop by the number of its interface and its address, if it has one.
+pub(crate) type Resolves<'a> = dyn Fn(u32, Option<IpAddr>) -> Resolved + 'a;
 
-/// Finds next hops by the interfaces of ports.
-pub(crate) fn by_interface(ports: &HashMap<u32, PortNumber>) -> impl Fn(u32, Option<IpAddr>) -> Place + '_ {
-    |index, _| ports.get(&index).map_or(Place::Unmeant(Unmeant::NoPort(index)), |port| Place::Port(*port))
+/// Resolves next hops by the interfaces of ports.
+pub(crate) fn by_interface(
+    ports: &HashMap<u32, PortNumber>,
+) -> impl Fn(u32, Option<IpAddr>) -> Resolved + '_ {
+    |index, _| {
+        ports.get(&index).map_or(Resolved::Unmeant(Unmeant::NoPort(index)), |port| Resolved::Port(*port))
+    }
 }
 
 /// The ports as they are now.
 pub(crate) struct Ports<'a> {
     /// Where a next hop is.
-    pub(crate) of: &'a Finds<'a>,
+    pub(crate) resolve: &'a Resolves<'a>,
     /// Whether a port's link is up.
     pub(crate) up: &'a dyn Fn(PortNumber) -> bool,
 }
@@ -92,8 +96,8 @@ impl Default for KernelTable {
 }
 
 impl KernelTable {
-    /// A table with room for so many next hops, numbered ones, members of groups, and routes for some packets
-    /// alone, and for so many next hops of a prefix.
+    /// A table with room for so many next hops, numbered ones, and members of groups, and for so many next
+    /// hops of a prefix.
     pub(crate) fn with_room(most: usize, most_of_prefix: usize) -> KernelTable {
         KernelTable {
             routes: HashMap::new(),
@@ -156,13 +160,10 @@ impl KernelTable {
             (Some(listing), _) => hops.iter().for_each(|hop| listing.came(key, *hop, replaces)),
         }
         if condition.is_some() {
-            if !there {
-                self.size -= usize::from(self.conditional.remove(&key).is_some());
-            } else if self.conditional.contains_key(&key) {
+            if there {
                 self.conditional.insert(key, self.round);
-            } else if self.has_room(1) {
-                self.size += 1;
-                self.conditional.insert(key, self.round);
+            } else {
+                self.conditional.remove(&key);
             }
             return false;
         }
@@ -348,10 +349,7 @@ impl KernelTable {
         let round = self.round;
         self.listing = None;
         let (mut changed, uses, size) = (Vec::new(), &mut self.uses, &mut self.size);
-        self.conditional.retain(|_, seen| {
-            *size -= usize::from(*seen != round);
-            *seen == round
-        });
+        self.conditional.retain(|_, seen| *seen == round);
         self.objects.retain(|_, (object, seen)| {
             *size -= if *seen == round { 0 } else { object.size() };
             *seen == round
@@ -389,7 +387,7 @@ impl KernelTable {
         let (mut routers, mut up) = (Vec::new(), false);
         for (hop, weight) in first_route(known).flat_map(|(hop, weight)| self.resolved(hop, weight)) {
             let Hop::By(index, gateway) = hop else { continue };
-            if let Place::Port(port) = (ports.of)(index, gateway) {
+            if let Resolved::Port(port) = (ports.resolve)(index, gateway) {
                 routers.push((Neighbour { port, address: gateway? }, weight));
                 up |= (ports.up)(port);
             }
@@ -406,12 +404,12 @@ impl KernelTable {
             let way = match hop {
                 Hop::Nowhere(way) => way,
                 Hop::Object(_) => Way::Unmeant(Unmeant::NoHop),
-                Hop::By(index, gateway) => match (ports.of)(index, gateway) {
-                    Place::Port(port) => {
+                Hop::By(index, gateway) => match (ports.resolve)(index, gateway) {
+                    Resolved::Port(port) => {
                         gateway.map_or(Way::Link(port), |address| Way::Via(Neighbour { port, address }))
                     }
-                    Place::Unmeant(why) => Way::Unmeant(why),
-                    Place::Gateway => {
+                    Resolved::Unmeant(why) => Way::Unmeant(why),
+                    Resolved::Gateway => {
                         says_nothing = true;
                         continue;
                     }
@@ -499,7 +497,7 @@ mod tests {
     fn the_smallest_metric_and_the_first_next_hop_whose_link_is_up_count() {
         let known = HashMap::from([(7, 1), (8, 2)]);
         let of = by_interface(&known);
-        let ports = Ports { of: &of, up: &|_| true };
+        let ports = Ports { resolve: &of, up: &|_| true };
         let mut table = KernelTable::default();
         let prefix = prefix("198.51.100.0/24");
         table.route(key(prefix, 100), &[by(7, "10.0.1.7"), by(8, "10.0.2.7")], RouteNews::Listed);
@@ -521,7 +519,7 @@ mod tests {
     fn what_is_not_told_again_is_gone() {
         let known = HashMap::from([(7, 1)]);
         let of = by_interface(&known);
-        let ports = Ports { of: &of, up: &|_| true };
+        let ports = Ports { resolve: &of, up: &|_| true };
         let mut table = KernelTable::default();
         let [a, b] = ["10.1.0.0/16", "10.2.0.0/16"].map(prefix);
         let tos = Key { condition: Some(Condition::Tos(16)), ..key(a, 0) };
@@ -540,7 +538,7 @@ mod tests {
     fn routes_go_with_the_numbered_next_hop_that_they_lead_by_and_change_with_it() {
         let known = HashMap::from([(7, 1), (8, 2)]);
         let of = by_interface(&known);
-        let ports = Ports { of: &of, up: &|_| true };
+        let ports = Ports { resolve: &of, up: &|_| true };
         let mut table = KernelTable::default();
         let [one, many] = ["10.1.0.0/16", "10.2.0.0/16"].map(prefix);
         let object = |table: &mut KernelTable, number, object: Option<Object>| {
@@ -597,13 +595,7 @@ mod tests {
         assert_eq!((table.end(), table.is_full()), (vec![], true));
         let other = [by(7, "10.0.1.8")];
         assert!(table.route(key(a, 0), &other, RouteNews::Replaces), "it takes the room of the one before");
-        let tos = Key { condition: Some(Condition::Tos(16)), ..key(d, 0) };
-        table.route(tos, &hop, RouteNews::Came);
-        assert_eq!(table.conditional().count(), 0);
         assert!(table.route(key(a, 0), &other, RouteNews::Went));
-        table.route(tos, &hop, RouteNews::Came);
-        assert_eq!((table.conditional().count(), table.size), (1, 3));
-        table.route(tos, &hop, RouteNews::Went);
         // A group counts with its members.
         let group = |members| Some(Object::Group(vec![(1, 1); members]));
         table.object(9, group(1));

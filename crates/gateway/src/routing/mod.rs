@@ -102,8 +102,9 @@ const LINKS: Duration = Duration::from_secs(2);
 pub(crate) struct Resumed<'a> {
     /// The next hops that its tables hold.
     pub(crate) held: &'a [HeldNextHop],
-    /// Has the socket in the network of the container whose routes are followed, which is used once.
-    pub(crate) container: Option<&'a dyn Fn() -> io::Result<Netlink>>,
+    /// The socket in the network of the container whose routes are followed. Nothing is asked there before
+    /// control has begun: what is told there is heard by nobody else.
+    pub(crate) container: Option<Netlink>,
 }
 
 /// What of a file needs a table of the program.
@@ -266,9 +267,7 @@ impl Routing {
             Err(_) if !active => None,
             Err(error) => return Err(error.into()),
         };
-        let container = container.map(|open| open()).transpose()?;
-        let next_hops = state.filled_tables.hops;
-        state.container = container.is_some().then(|| ContainerRoutes::new(begun, next_hops));
+        state.container = container.is_some().then(|| ContainerRoutes::new(begun));
         state.container_netlink = container;
         let (state, turn) = (Mutex::new(state), Mutex::default());
         Ok(Routing { state, turn, begun, hosts, remarks, unmeant: AtomicUsize::new(0) })
@@ -669,7 +668,7 @@ impl Staged<'_> {
         }
         routing.hosts.add(new_hosts);
         state.follower.change_ports(settings, routing.hosts.names());
-        state.follower.follow_routes(router.follows_kernel());
+        state.follower.follow_routes(router.followed_routes());
         (state.router, state.filled_tables, state.active) = (router, filled_tables, active);
         // The new program's tables were filled with all that is known.
         state.queue.forget_changes();

@@ -46,6 +46,11 @@ impl Numbers {
         }
     }
 
+    /// How many there may be.
+    pub(crate) fn most(&self) -> usize {
+        usize::from(self.most)
+    }
+
     /// The table holds next hops of these numbers, some of neighbours that are known: these get them again,
     /// and nobody else does. Those of others nobody gets before they are [`gone`](Numbers::gone). To be said
     /// before any is given out.

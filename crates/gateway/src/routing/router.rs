@@ -299,6 +299,11 @@ impl Router {
         self.settle_hosts_in(&changed, effects);
     }
 
+    /// How many next hops there is room for.
+    pub(crate) fn most_next_hops(&self) -> usize {
+        self.numbers.most()
+    }
+
     /// Where a prefix leads by a route of the kernel.
     pub(crate) fn kernel_way(&self, prefix: IpPrefix) -> Option<Way> {
         self.rib.of(prefix, Source::Kernel)
@@ -623,8 +628,8 @@ impl Router {
         }
     }
 
-    /// Whether it takes routes of the kernel's table.
-    pub(crate) fn follows_kernel(&self) -> FollowedRoutes {
+    /// Whose routes of the kernel it takes.
+    pub(crate) fn followed_routes(&self) -> FollowedRoutes {
         self.kernel
     }
 

@@ -12,13 +12,22 @@ fn prefix(text: &str) -> IpPrefix {
 
 /// A router with a network at each of two ports.
 fn router() -> Router {
+    router_with(5000)
+}
+
+/// The same with room for so many next hops.
+fn router_with(next_hops: usize) -> Router {
     let port = |interface: &str, addresses: [&str; 2]| PortSettings {
         interface: interface.into(),
         addresses: addresses.map(|text| text.parse().expect("an address")).to_vec(),
         ..PortSettings::default()
     };
     let ports = vec![port("x", ["10.0.1.1/24", "fd00:1::1/64"]), port("y", ["10.0.2.1/24", "fd00:2::1/64"])];
-    Router::new(&RoutingSettings { ports, routes: Vec::new(), kernel: FollowedRoutes::Container(3) }, 5000, 0)
+    Router::new(
+        &RoutingSettings { ports, routes: Vec::new(), kernel: FollowedRoutes::Container(3) },
+        next_hops,
+        0,
+    )
 }
 
 fn route(to: IpPrefix, next_hops: &[Option<&str>], news: RouteNews) -> Told {
@@ -52,7 +61,7 @@ fn round(routes: &mut ContainerRoutes, router: &mut Router, now: Instant, all: &
 
 #[test]
 fn next_hops_are_at_the_port_of_their_network() {
-    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now(), 5000), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now()), router());
     let nowhere = Some(Way::Unmeant(Unmeant::NoNetwork));
     let (four, six) = (prefix("198.51.100.0/24"), prefix("2001:db8::/32"));
     type Case<'a> = (IpPrefix, &'a [Option<&'a str>], Option<Way>);
@@ -90,7 +99,7 @@ fn next_hops_are_at_the_port_of_their_network() {
 
 #[test]
 fn routes_lead_to_so_many_routers_and_no_more() {
-    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now(), 5000), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now()), router());
     let to = |number: usize| IpPrefix::of([100, (number >> 8) as u8, number as u8, 0].into(), 24);
     let by = |number: usize| format!("fd00:2::1:{number:x}");
     for number in 0..CONTAINER_ROUTERS + 9 {
@@ -123,14 +132,18 @@ fn routes_lead_to_so_many_routers_and_no_more() {
     }
     let led = (0..count).filter(|number| router.kernel_way(waits(*number)) == via(1, "10.0.1.7")).count();
     assert_eq!((led, routes.left_out.len()), (count, 0));
-    let few = ContainerRoutes::new(Instant::now(), 40);
-    assert_eq!(few.most_routers, 10);
     assert!(routes.routers.len() < CONTAINER_ROUTERS);
+    // Of few next hops a quarter.
+    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now()), router_with(40));
+    for number in 0..40 {
+        takes(&mut routes, &mut router, vec![route(to(number), &[Some(&by(number))], RouteNews::Came)]);
+    }
+    assert_eq!((routes.routers.len(), routes.left_out.len()), (10, 30));
 }
 
 #[test]
 fn of_many_next_hops_few_are_known_and_of_many_prefixes_few_change_at_once() {
-    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now(), 5000), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(Instant::now()), router());
     let to = prefix("198.51.100.0/24");
     // Those behind the first ones are not looked at.
     let mut next_hops = vec![Some("172.31.0.9"); CONTAINER_HOPS_OF_PREFIX];
@@ -170,7 +183,7 @@ fn of_many_next_hops_few_are_known_and_of_many_prefixes_few_change_at_once() {
 #[test]
 fn all_is_asked_for_again_after_a_loss_and_not_at_once_again() {
     let now = Instant::now();
-    let (mut routes, mut router) = (ContainerRoutes::new(now, 5000), router());
+    let (mut routes, mut router) = (ContainerRoutes::new(now), router());
     let [stays, goes] = ["198.51.100.0/24", "203.0.113.0/24"].map(prefix);
     let listed = |to| route(to, &[Some("10.0.2.7")], RouteNews::Listed);
     let whole = [Wanted::NextHops, Wanted::Ipv4Routes, Wanted::Ipv6Routes];

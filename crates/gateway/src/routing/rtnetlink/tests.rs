@@ -286,6 +286,16 @@ fn the_kernel_is_asked_for_addresses_as_others_ask_for_them() {
 }
 
 #[test]
+fn an_answer_says_that_it_was_interrupted_and_a_change_does_not() {
+    // NLM_F_MULTI and NLM_F_DUMP_INTR; a change has the flags of whoever asked for it.
+    for (flags, says) in [(0x12u16, true), (0x10, false), (2, false)] {
+        let mut message = by_hand(NEW_ROUTE, &[0; 12], &[]);
+        message[6..8].copy_from_slice(&flags.to_ne_bytes());
+        assert_eq!(read(&message).contains(&Told::Interrupted), says, "{flags:#x}");
+    }
+}
+
+#[test]
 fn questions_are_whole_messages() {
     for wanted in [Wanted::Links, Wanted::Addresses, Wanted::NextHops, Wanted::Ipv4Routes, Wanted::Ipv6Routes]
     {
