@@ -1,8 +1,8 @@
 //! Any bytes are read as a capture, compressed or not, to a clean end or an error.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use captures::Capture;
+use libfuzzer_sys::fuzz_target;
 use std::io::{Cursor, Read};
 
 /// Compressed bytes may unpack to far more than there is time for.

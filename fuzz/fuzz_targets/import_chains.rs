@@ -16,7 +16,8 @@ fuzz_target!(|input: (bool, bool, &[u8])| {
                 assert!(rules.rules.len() <= limit && (lenient || rules.refused.is_empty()));
                 if let Ok(json) = nft::write_json(&rules, &nft::ExportLayout::default()) {
                     let interfaces = Naming::Ports(rules.interfaces.clone());
-                    let options = nft::ChainOptions { interfaces, limit: usize::MAX >> 16, ..Default::default() };
+                    let options =
+                        nft::ChainOptions { interfaces, limit: usize::MAX >> 16, ..Default::default() };
                     let again = nft::read(json.as_bytes(), &options).expect("what is written is read");
                     assert_eq!(rules.default, again.default);
                 }

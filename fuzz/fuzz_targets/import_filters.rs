@@ -9,8 +9,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(rules) = classbench::read(bytes, &ClassBenchOptions { flags: true }) {
         let text = classbench::write(&rules).unwrap_or_default();
         if let Ok(again) = classbench::read(text.as_bytes(), &ClassBenchOptions { flags: true }) {
-            let fields =
-                |set: &import::ImportedRules| set.rules.iter().map(|rule| rule.rule.clone()).collect::<Vec<_>>();
+            let fields = |set: &import::ImportedRules| {
+                set.rules.iter().map(|rule| rule.rule.clone()).collect::<Vec<_>>()
+            };
             assert_eq!(fields(&rules), fields(&again));
         }
         let _ = rules.keys(bytes);

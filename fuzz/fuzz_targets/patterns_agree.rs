@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tables::patterns::{BloomScanner, PatternsImage, PatternMatch, PatternsModel, SearchPattern, Scanner};
+use tables::patterns::{BloomScanner, PatternMatch, PatternsImage, PatternsModel, Scanner, SearchPattern};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&[count, damage, value], mut rest)) = bytes.split_first_chunk() else { return };
@@ -16,7 +16,12 @@ fuzz_target!(|bytes: &[u8]| {
         if !word.is_empty() {
             let depth = (form & 2 != 0).then_some(u32::from(depth));
             let offset = if form & 4 != 0 { u32::from(offset) } else { 0 };
-            patterns.push(SearchPattern { nocase: form & 1 != 0, offset, depth, ..SearchPattern::anywhere(word) });
+            patterns.push(SearchPattern {
+                nocase: form & 1 != 0,
+                offset,
+                depth,
+                ..SearchPattern::anywhere(word)
+            });
         }
     }
     let (Ok(model), Ok(scanner), Ok(bloom)) =

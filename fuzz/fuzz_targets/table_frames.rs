@@ -2,8 +2,8 @@
 //! as it was read.
 #![no_main]
 
-use client::frame::{LONGEST_REQUEST, TableFrame};
 use client::answer::TableAnswer;
+use client::frame::{LONGEST_REQUEST, TableFrame};
 use client::message::TableRequest;
 use client::{ColumnSchema, ColumnType, ProgramSchema, TableSchema};
 use libfuzzer_sys::fuzz_target;

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::net::SocketAddr;
 use tunnel::limits::SECOND;
 use tunnel::{
-    TunnelPayload, PeerId, PeerSetup, Received, SecretKey, SendOutcome, Tunnel, TunnelDrop, TunnelSetup,
+    PeerId, PeerSetup, Received, SecretKey, SendOutcome, Tunnel, TunnelDrop, TunnelPayload, TunnelSetup,
 };
 
 fn address(of: u8) -> SocketAddr {
@@ -14,12 +14,7 @@ fn address(of: u8) -> SocketAddr {
 }
 
 fn end(own: u8, other: u8) -> Tunnel {
-    let setup = TunnelSetup {
-        secrets: vec![SecretKey::new([own; 32])],
-        aes: true,
-        now: 0,
-        started: SECOND,
-    };
+    let setup = TunnelSetup { secrets: vec![SecretKey::new([own; 32])], aes: true, now: 0, started: SECOND };
     let mut filler = own;
     let random = move |bytes: &mut [u8]| {
         for byte in bytes {
@@ -29,12 +24,7 @@ fn end(own: u8, other: u8) -> Tunnel {
     };
     let mut tunnel = Tunnel::new(setup, Box::new(random)).expect("one secret");
     let keys = vec![SecretKey::new([other; 32]).public()];
-    let peer = PeerSetup {
-        keys,
-        address: Some(address(other)),
-        keepalive: None,
-        greatest_timestamp: 0,
-    };
+    let peer = PeerSetup { keys, address: Some(address(other)), keepalive: None, greatest_timestamp: 0 };
     tunnel.add_peer(PeerId(0), peer).expect("a good peer");
     tunnel
 }

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::Now;
-use ports::live::handed_over::adopt;
+use ports::live::handed_over::Adopter;
 use ports::live::vhost::limits::LONGEST_FRAME;
 use ports::live::vhost::{GuestRegion, RingPlace, Rings, VhostPort};
 use ports::live::{HandedOver, Offloads, PortKind};
@@ -28,6 +28,7 @@ fn handed(rings: Option<Rings>) -> HandedOver {
         keeps_tags: true,
         frame: 0,
         vhost: Some(VhostPort { lanes: 1, rings }),
+        xdp: None,
         mode: String::new(),
     }
 }
@@ -54,7 +55,8 @@ fuzz_target!(|data: &[u8]| {
     let memory = File::from(memory);
     let file = || OwnedFd::from(memory.try_clone().expect("another handle"));
     let (own, mut _other) = bell();
-    let (mut attached, renewal) = adopt(&handed(Some(rings())), 1, vec![own, file()]).expect("a port");
+    let (mut attached, renewal) =
+        Adopter::default().adopt(&handed(Some(rings())), 1, vec![own, file()]).expect("a port");
     let lane = &mut attached.lanes[0];
     let mut rest = data;
     while let Some(([what, low, high], more)) = rest.split_first_chunk() {

@@ -41,6 +41,7 @@ pub use generation::{Generation, Loaded, PortLosses};
 pub use measure::{Latency, Measurement, Stop, StopCost};
 pub use punts::{Injected, PuntQueue, Punted, PuntedPackets, Urgency, Urgent};
 pub use recent::{Example, Recent};
+pub use rest::Halves;
 #[cfg(feature = "observe")]
 pub use stage_costs::{MeasuredStage, ProgramCosts};
 pub use state::remembered;
@@ -57,7 +58,7 @@ use look::{Counted, Look};
 #[cfg(feature = "observe")]
 use measure::Measuring;
 use ports::live::clock::Clock;
-use ports::live::{Bell, Lane, Receiver};
+use ports::live::{Bell, Lane};
 use std::io;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -483,7 +484,7 @@ impl Resting {
     pub fn each<S: Send + 'static, T: Send + 'static>(
         &self,
         meant: Vec<S>,
-        turn: impl Fn(&mut Generation, &mut [Box<dyn Receiver>], S) -> T + Send + Sync + 'static,
+        turn: impl Fn(&mut Generation, Halves<'_>, S) -> T + Send + Sync + 'static,
     ) -> Option<Vec<T>> {
         let turn = Arc::new(turn);
         let answers: Vec<_> = self

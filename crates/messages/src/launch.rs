@@ -5,6 +5,7 @@
 //! ```
 
 use guard::OwnAddresses;
+use ports::live::XdpPort;
 use ports::live::vhost::VhostPort;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,8 @@ pub enum PortWay {
         /// Bytes of a frame.
         frame: u32,
     },
+    /// AF_XDP sockets, and the memory of frames.
+    AfXdp(XdpPort),
     /// A TAP device, with a queue for each worker.
     Tap,
     /// The network card of a virtual machine (vhost-user): a bell, and a file for each region of memory.

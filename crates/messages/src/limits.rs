@@ -32,7 +32,8 @@ pub const MOST_PORTS: usize = 1024;
 /// The most addresses of each family that a router in a container has, and a gateway at a port.
 pub const MOST_ADDRESSES: usize = 64;
 
-/// How many descriptors come with a message at most: three for each worker.
+/// How many descriptors come with a message at most: three for each worker. An AF_XDP port with many queues
+/// needs more, and cannot be had then.
 pub const MOST_DESCRIPTORS: usize = 3 * MOST_WORKERS as usize;
 
 /// The longest text for people in a message, in bytes: what is longer is cut.

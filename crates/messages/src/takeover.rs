@@ -7,7 +7,7 @@
 //!      verifies, loads it
 //!                         ── Rest ───────────────────────►
 //!                         ◄── Entries, Members, Cells, ByControl … ─  takes no more packets
-//!                         ◄── Places ─────────────────────
+//!                         ◄── Places for each worker ─────
 //!      has the state
 //!                         ── Ready ──────────────────────►
 //!                         ◄── Yours ──────────────────────    never takes a packet again
@@ -76,8 +76,17 @@ pub enum TakeoverAnswer {
     /// Entries that are there because of rights of `control`, and those of the program that are not there any
     /// more.
     ByControl(Vec<EntryChange>),
-    /// There is no more state. Where the next packet comes, port by port for each worker.
-    Places(Vec<Vec<u32>>),
+    /// There is no more state of packets. How far the ports of a worker have come, worker by worker.
+    Places(Vec<LanePlace>),
     /// It never takes a packet again.
     Yours,
+}
+
+/// How far a worker's part of a port has come, in numbers that only ports of this kind know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LanePlace {
+    /// The half that receives.
+    pub receive: Vec<u32>,
+    /// The half that sends.
+    pub send: Vec<u32>,
 }

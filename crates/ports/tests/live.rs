@@ -7,7 +7,7 @@
 
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::{Clock, MachineClock};
-use ports::live::handed_over::{OpenedPort, adopt};
+use ports::live::handed_over::{Adopter, OpenedPort};
 use ports::live::{Attached, PortKind, Receiver, VlanPlace, WantedPort, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -363,12 +363,12 @@ fn passed(from: &mut Attached, to: &mut Attached, numbers: Range<u32>) -> Vec<u3
 #[test]
 fn a_port_that_was_opened_elsewhere_is_adopted_and_goes_on_with_other_sockets() {
     inside("a_port_that_was_opened_elsewhere_is_adopted_and_goes_on_with_other_sockets", || {
-        let opened = OpenedPort::open(&wanted("x0"), 1).expect("it is claimed");
+        let opened = OpenedPort::open(&wanted("x0"), 1, None).expect("it is claimed");
         let taken = attach(&wanted("x0"), 1, 1).err().expect("nobody else has it").to_string();
         assert!(taken.contains("are taken by process"), "{taken}");
         let (described, descriptors) = opened.lanes(1).expect("its sockets");
         assert_eq!(descriptors.len(), 3);
-        let (mut adopted, renewal) = adopt(&described, 7, descriptors).expect("adopted");
+        let (mut adopted, renewal) = Adopter::default().adopt(&described, 7, descriptors).expect("adopted");
         let mut other = port("x1", 1);
         assert_eq!(passed(&mut other, &mut adopted, 0..5), [0, 1, 2, 3, 4]);
         assert_eq!(passed(&mut adopted, &mut other, 5..8), [5, 6, 7]);
@@ -391,10 +391,10 @@ fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
         // No IPv6, as at the cable.
         std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").expect("written");
         let tap = WantedPort { kind: PortKind::Tap, ..wanted("guest") };
-        let opened = OpenedPort::open(&tap, 1).expect("it is made");
+        let opened = OpenedPort::open(&tap, 1, None).expect("it is made");
         let (described, descriptors) = opened.lanes(1).expect("its queue");
         assert_eq!((described.frame, descriptors.len()), (0, 1));
-        let (mut adopted, renewal) = adopt(&described, 3, descriptors).expect("adopted");
+        let (mut adopted, renewal) = Adopter::default().adopt(&described, 3, descriptors).expect("adopted");
         let mut host = port("guest", 1);
         assert_eq!(passed(&mut host, &mut adopted, 0..5), [0, 1, 2, 3, 4]);
         assert_eq!(passed(&mut adopted, &mut host, 5..8), [5, 6, 7]);
@@ -410,7 +410,7 @@ fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
                 && adopted.presence.refused().is_none()
         );
         drop((opened, host));
-        let opened = OpenedPort::open(&tap, 1).expect("it is made again");
+        let opened = OpenedPort::open(&tap, 1, None).expect("it is made again");
         let (described, descriptors) = opened.lanes(1).expect("its queue");
         renewal.renew(&described, descriptors).expect("it goes on");
         let mut host = port("guest", 1);
@@ -421,9 +421,12 @@ fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
 
 #[test]
 fn what_cannot_be_handed_over_is_refused() {
-    let refused = |wanted: WantedPort| OpenedPort::open(&wanted, 1).err().expect("it is refused").to_string();
+    let refused =
+        |wanted: WantedPort| OpenedPort::open(&wanted, 1, None).err().expect("it is refused").to_string();
     let part = refused(WantedPort { vlan: VlanPlace::Tag(5), ..wanted("lo") });
     assert!(part.contains("`vlan`"), "{part}");
-    let other = refused(WantedPort { kind: PortKind::AfXdp, ..wanted("lo") });
-    assert!(other.contains("\"af_packet\", \"tap\" or \"vnic\""), "{other}");
+    let other = refused(WantedPort { kind: PortKind::Tunnel, ..wanted("lo") });
+    assert!(other.contains("\"tunnel\""), "{other}");
+    let without = refused(WantedPort { kind: PortKind::AfXdp, ..wanted("lo") });
+    assert!(without.contains("it has no frames"), "{without}");
 }

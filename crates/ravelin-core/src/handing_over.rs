@@ -4,8 +4,9 @@
 use crate::carried::{carried, done_by_control};
 use crate::error::say;
 use crate::policies::Policies;
+use engine::live::Halves;
 use messages::limits::LONGEST_MESSAGE;
-use messages::takeover::{TakeoverAnswer, TakeoverQuestion};
+use messages::takeover::{LanePlace, TakeoverAnswer, TakeoverQuestion};
 use messages::{Channel, ChannelError};
 use std::io;
 use std::process;
@@ -66,8 +67,12 @@ fn rest(other: &mut Channel, policies: &Policies, asked: Option<u64>) -> Result<
     let workers = (0..activation.remote().workers() as u16)
         .map(|worker| (worker, held.clone(), tables.clone()))
         .collect();
-    let state = resting.each(workers, |generation, ports, (worker, held, tables)| {
-        let places: Vec<u32> = ports.iter_mut().map(|port| port.place()).collect();
+    let state = resting.each(workers, |generation, Halves { receive, send }, (worker, held, tables)| {
+        // What sends gives frames back to what receives.
+        let sent: Vec<_> = send.iter_mut().map(|port| port.place()).collect();
+        let places = receive.iter_mut().zip(sent);
+        let places = places.map(|(port, send)| LanePlace { receive: port.place(), send });
+        let places: Vec<_> = places.collect();
         let mut state = carried(generation, worker);
         // Those of other workers are the same.
         if worker == 0 {
@@ -80,7 +85,9 @@ fn rest(other: &mut Channel, policies: &Policies, asked: Option<u64>) -> Result<
     for part in state.into_iter().flatten() {
         other.send(&part, &[])?;
     }
-    other.send(&TakeoverAnswer::Places(places), &[])?;
+    for of_worker in places {
+        other.send(&TakeoverAnswer::Places(of_worker), &[])?;
+    }
     let Some(TakeoverQuestion::Ready) = other.receive_alone(LONGEST_MESSAGE)? else { return Ok(false) };
     other.send(&TakeoverAnswer::Yours, &[])?;
     // It may read that from now on: this core must not take another packet, whatever happens.

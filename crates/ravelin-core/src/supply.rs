@@ -7,7 +7,7 @@ use guard::OwnAddresses;
 use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
 use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_ADDRESSES, MOST_PORTS, MOST_WORKERS};
 use messages::{Channel, ChannelError};
-use ports::live::handed_over::{PortRenewal, adopt};
+use ports::live::handed_over::{Adopter, PortRenewal};
 use ports::live::{Attached, HandedOver, Offloads, PortKind};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -67,6 +67,7 @@ pub(crate) fn beside(launch: &mut Channel) -> Result<(Channel, Option<Channel>),
 /// Messages come in another order, or ports cannot be adopted.
 pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreError> {
     let (mut ports, mut renewals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut adopter = Adopter::default();
     let speakers = Arc::<Speakers>::default();
     loop {
         let (port, descriptors) = match next(launch)? {
@@ -80,7 +81,8 @@ pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreE
         let (name, router) = (port.interface.clone(), port.router.clone());
         let number = ports.len() as u16 + 1;
         speakers.set(number, checked(port.control.clone())?);
-        let (attached, renewal) = adopt(&handed_over(port), number, descriptors)
+        let (attached, renewal) = adopter
+            .adopt(&handed_over(port), number, descriptors)
             .map_err(|source| CoreError::Port { interface: name.clone(), source })?;
         if attached.lanes.len() != usize::from(begin.workers) {
             return Err(CoreError::Order("a port has not as many lanes as there are workers"));
@@ -124,10 +126,11 @@ fn receive(launch: &mut Channel, most: usize) -> Result<(LaunchMessage, Vec<Owne
 
 /// The port as the crate `ports` describes it.
 pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
-    let (kind, frame, vhost) = match port.way {
-        PortWay::AfPacket { frame } => (PortKind::AfPacket, frame, None),
-        PortWay::Tap => (PortKind::Tap, 0, None),
-        PortWay::Vhost(shared) => (PortKind::Vhost, 0, Some(shared)),
+    let (kind, frame, vhost, xdp) = match port.way {
+        PortWay::AfPacket { frame } => (PortKind::AfPacket, frame, None, None),
+        PortWay::AfXdp(xdp) => (PortKind::AfXdp, 0, None, Some(xdp)),
+        PortWay::Tap => (PortKind::Tap, 0, None, None),
+        PortWay::Vhost(shared) => (PortKind::Vhost, 0, Some(shared), None),
     };
     let offloads = match port.unfinished {
         Unfinished::Cut => Offloads::Cut,
@@ -142,6 +145,7 @@ pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
         keeps_tags: port.router.is_some(),
         frame,
         vhost,
+        xdp,
         mode: port.mode,
     }
 }

@@ -9,7 +9,7 @@ use crate::in_force::{InForce, InstallError, Runs, TakenOver};
 use crate::policies::now;
 use crate::{ActivationError, Active};
 use bundle::TableRight;
-use engine::live::Resting;
+use engine::live::{Halves, Resting};
 use exec::replace::plan;
 use ir::replace::Replacement;
 use messages::Channel;
@@ -71,10 +71,10 @@ impl Before {
         let same = running.active.number == self.number && running.text == self.text;
         let asked = Instant::now();
         self.channel.send(&TakeoverQuestion::Rest, &[])?;
-        let (mut state, clock) = (0, MachineClock);
-        let places = loop {
+        let (mut state, clock, mut places) = (0, MachineClock, Vec::new());
+        while places.len() < generations.len() {
             match next(&mut self.channel, LONGEST_STATE_MESSAGE)? {
-                TakeoverAnswer::Places(places) => break places,
+                TakeoverAnswer::Places(of_worker) => places.push(of_worker),
                 TakeoverAnswer::Refused(why) => return Err(CoreError::NotHandedOver(why)),
                 // Where another program is to run, it begins with what was signed.
                 TakeoverAnswer::ByControl(changes) if same => {
@@ -82,13 +82,11 @@ impl Before {
                 }
                 part => state += carried::take(generations, &plan, part, clock.program()),
             }
-        };
-        if places.len() != generations.len() {
-            return Err(CoreError::Order("another core has another number of workers"));
         }
-        let begun = resting.each(places, |_, ports, places| {
-            places.len() == ports.len()
-                && ports.iter_mut().zip(places).all(|(port, place)| port.begin_at(place))
+        let begun = resting.each(places, |_, Halves { receive, send }, places| {
+            places.len() == receive.len()
+                && receive.iter_mut().zip(&places).all(|(port, place)| port.begin_at(&place.receive))
+                && send.iter_mut().zip(&places).all(|(port, place)| port.begin_at(&place.send))
         });
         if !begun.is_some_and(|begun| begun.into_iter().all(|begun| begun)) {
             return Err(CoreError::Order("another core has other ports"));

@@ -4,7 +4,8 @@
 //! ```text
 //! --core PATH --ravelin PATH --file PATH --control PATH --workers N
 //! --containers FOLDER [--native]
-//! --port NAME [--kind af_packet|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
+//! --port NAME [--kind af_packet|af_xdp|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
+//!     [--mode driver|generic] [--zero-copy yes|no] [--queue NUMBER]...                                 of AF_XDP
 //!     [--own-address ADDRESS]...                                                                       of the gateway there
 //!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest LINK]   of a VNIC
 //! [--metrics ADDRESS:PORT] [--routing TEXT] [--routes-of PORT] [--vhost PATH] [--as-started TEXT]
@@ -17,7 +18,7 @@ use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
 use messages::launch::TrustTerms;
 use messages::limits::MOST_WORKERS;
-use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort};
+use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort, XdpMode};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -139,11 +140,32 @@ impl Settings {
                 Arg::Long("kind") => {
                     let kind = parser.value()?.parse_with(|text| match text {
                         "af_packet" => Ok(PortKind::AfPacket),
+                        "af_xdp" => Ok(PortKind::AfXdp),
                         "tap" => Ok(PortKind::Tap),
                         "vnic" => Ok(PortKind::Vnic),
-                        _ => Err("it must be `af_packet`, `tap` or `vnic`"),
+                        _ => Err("it must be `af_packet`, `af_xdp`, `tap` or `vnic`"),
                     })?;
                     port(&mut ports, &|port| port.kind = kind.clone())?;
+                }
+                Arg::Long("mode") => {
+                    let mode = parser.value()?.parse_with(|text| match text {
+                        "driver" => Ok(XdpMode::Driver),
+                        "generic" => Ok(XdpMode::Generic),
+                        _ => Err("it must be `driver` or `generic`"),
+                    })?;
+                    port(&mut ports, &|port| port.xdp.mode = Some(mode))?;
+                }
+                Arg::Long("zero-copy") => {
+                    let zero_copy = parser.value()?.parse_with(|text| match text {
+                        "yes" => Ok(true),
+                        "no" => Ok(false),
+                        _ => Err("it must be `yes` or `no`"),
+                    })?;
+                    port(&mut ports, &|port| port.xdp.zero_copy = Some(zero_copy))?;
+                }
+                Arg::Long("queue") => {
+                    let queue = parser.value()?.parse()?;
+                    port(&mut ports, &|port| port.xdp.queues.get_or_insert_default().push(queue))?;
                 }
                 Arg::Long("offloads") => {
                     let offloads = parser.value()?.parse_with(|text| match text {
@@ -248,6 +270,7 @@ fn address(text: &str) -> Result<(IpAddr, u8), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ports::live::XdpWishes;
 
     fn parse(text: &str) -> Result<Settings, String> {
         Settings::parse(Parser::from_args(text.split_whitespace())).map_err(|error| error.to_string())
@@ -258,7 +281,7 @@ mod tests {
     #[test]
     fn what_stands_behind_a_port_is_meant_for_it() {
         let settings = parse(&format!(
-            "{PATHS} --workers 2 --port eth0 --promiscuous --port tap0 --kind tap --offloads off --keep-from-kernel --without landlock"
+            "{PATHS} --workers 2 --port eth0 --promiscuous --port tap0 --kind tap --offloads off --keep-from-kernel --port eth1 --kind af_xdp --mode generic --zero-copy no --queue 0 --queue 3 --without landlock"
         ))
         .expect("understood");
         let first = WantedPort { promiscuous: true, ..WantedPort::plain("eth0") };
@@ -268,7 +291,10 @@ mod tests {
             keep_from_kernel: true,
             ..WantedPort::plain("tap0")
         };
-        assert_eq!(settings.ports, [first, second]);
+        let xdp =
+            XdpWishes { mode: Some(XdpMode::Generic), zero_copy: Some(false), queues: Some(vec![0, 3]) };
+        let third = WantedPort { kind: PortKind::AfXdp, xdp, ..WantedPort::plain("eth1") };
+        assert_eq!(settings.ports, [first, second, third]);
         assert_eq!((settings.workers, settings.without), (2, vec![Layer::Landlock]));
     }
 
@@ -319,7 +345,10 @@ mod tests {
             ("--own-address 10.0.0.1", "behind a `--port`"),
             ("--port x --own-address 10.0.0.1/8", "10.0.0.1/8"),
             ("--metrics x", "invalid socket address"),
-            ("--port x --kind af_xdp", "`af_packet`, `tap` or `vnic`"),
+            ("--port x --kind tunnel", "`af_packet`, `af_xdp`, `tap` or `vnic`"),
+            ("--port x --kind af_xdp --mode fast", "`driver` or `generic`"),
+            ("--port x --kind af_xdp --zero-copy maybe", "`yes` or `no`"),
+            ("--port x --kind af_xdp --queue -1", "-1"),
             ("--port x --kind vnic --address 10.0.0.1/8", "behind an `--ethernet`"),
             ("--port x --ethernet 1:2", "an Ethernet address"),
             ("--port x --ethernet 02:00:00:00:00:01 --address 10.0.0.1/33", "length of a prefix"),

@@ -536,9 +536,8 @@ fn supplied(
     Ok(SuppliedPort {
         way: match port.kind {
             PortKind::Tap => PortWay::Tap,
-            PortKind::Vhost => {
-                PortWay::Vhost(port.vhost.clone().ok_or(io::ErrorKind::InvalidData).map_err(io::Error::from)?)
-            }
+            PortKind::AfXdp => PortWay::AfXdp(said(&port.xdp)?),
+            PortKind::Vhost => PortWay::Vhost(said(&port.vhost)?),
             _ => PortWay::AfPacket { frame: port.frame },
         },
         router: vnic.map(router),
@@ -552,6 +551,11 @@ fn supplied(
         promiscuous: port.promiscuous,
         mode: port.mode.clone(),
     })
+}
+
+/// What is said of a port of this kind.
+fn said<T: Clone>(of: &Option<T>) -> io::Result<T> {
+    of.clone().ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Who `control` is at a port with this Ethernet address and these addresses.

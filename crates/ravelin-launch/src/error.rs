@@ -3,6 +3,7 @@
 use crate::kept::FolderError;
 use confinement::SeparateError;
 use container::ContainerError;
+use messages::limits::MOST_DESCRIPTORS;
 use ports::live::AttachError;
 use ports::live::secret_file::SecretFileError;
 use std::io;
@@ -21,6 +22,16 @@ pub(crate) enum LaunchError {
     /// a port whose interface is away
     #[error("interface {0} is away")]
     Away(String),
+    /// an AF_XDP port with many queues
+    #[error(
+        "interface {interface} takes {descriptors} descriptors to hand over, and {MOST_DESCRIPTORS} can be: `queues` in the file names fewer of its queues"
+    )]
+    Queues {
+        /// The interface's name.
+        interface: String,
+        /// How many there are: one for each queue, and two for each worker.
+        descriptors: usize,
+    },
     /// a process cannot be started
     #[error("{} cannot be started: {source}", program.display())]
     Start {

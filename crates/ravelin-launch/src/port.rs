@@ -4,14 +4,17 @@ use crate::arguments::Settings;
 use crate::error::LaunchError;
 use crate::said::say;
 use container::{ContainerError, Holder};
+use messages::limits::MOST_DESCRIPTORS;
 use ports::live::handed_over::OpenedPort;
-use ports::live::{AttachError, HandedOver, Netlink, VnicWishes, WantedPort};
+use ports::live::{AttachError, FramePlace, HandedOver, Netlink, VnicWishes, WantedPort};
 use std::io;
 use std::os::fd::OwnedFd;
 
 /// A port of the gateway.
 pub(crate) struct Port<'a> {
     pub(crate) wanted: &'a WantedPort,
+    /// What it has of the frames that AF_XDP ports share.
+    frames: Option<FramePlace>,
     /// Nothing while its interface is away.
     pub(crate) opened: Option<OpenedPort>,
     /// The namespaces of the container whose link it is.
@@ -22,7 +25,11 @@ pub(crate) struct Port<'a> {
 
 impl<'a> Port<'a> {
     /// Opens it, that of a container with the container's namespaces.
-    pub(crate) fn open(wanted: &'a WantedPort, settings: &Settings) -> Result<Port<'a>, LaunchError> {
+    pub(crate) fn open(
+        wanted: &'a WantedPort,
+        frames: Option<FramePlace>,
+        settings: &Settings,
+    ) -> Result<Port<'a>, LaunchError> {
         let vnic = wanted.vnic.as_ref();
         let says = |why: &ContainerError| {
             let name = &wanted.interface;
@@ -39,8 +46,20 @@ impl<'a> Port<'a> {
                 )
             })
             .transpose()?;
-        let opened = Some(open_port(wanted, container.as_ref(), settings.workers)?);
-        Ok(Port { wanted, opened, container, handed_over: true })
+        let mut port = Port { wanted, frames, opened: None, container, handed_over: true };
+        port.open_again(settings.workers)?;
+        Ok(port)
+    }
+
+    /// Opens what is there of its interface's name.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be opened.
+    pub(crate) fn open_again(&mut self, workers: u16) -> Result<(), LaunchError> {
+        let Port { wanted, frames, container, .. } = self;
+        let open = || OpenedPort::open(wanted, workers, frames.as_ref());
+        self.opened = Some(in_its_network(container.as_ref(), open)?);
+        Ok(())
     }
 
     /// New descriptors of it to hand over, with what has to be known of them.
@@ -50,7 +69,14 @@ impl<'a> Port<'a> {
     pub(crate) fn lanes(&self, workers: u16) -> Result<(HandedOver, Vec<OwnedFd>), LaunchError> {
         let away = || LaunchError::Away(self.wanted.interface.clone());
         let opened = self.opened.as_ref().ok_or_else(away)?;
-        in_its_network(self.container.as_ref(), || opened.lanes(workers))
+        let (described, descriptors) = in_its_network(self.container.as_ref(), || opened.lanes(workers))?;
+        if descriptors.len() > MOST_DESCRIPTORS {
+            return Err(LaunchError::Queues {
+                interface: self.wanted.interface.clone(),
+                descriptors: descriptors.len(),
+            });
+        }
+        Ok((described, descriptors))
     }
 
     /// A socket that is told of the routes of the container whose link it is.
@@ -67,15 +93,6 @@ impl<'a> Port<'a> {
     pub(crate) fn vnic(&self) -> Option<&VnicWishes> {
         self.wanted.vnic.as_ref()
     }
-}
-
-/// Opens a port, that of a container in its network.
-pub(crate) fn open_port(
-    wanted: &WantedPort,
-    container: Option<&Holder>,
-    workers: u16,
-) -> Result<OpenedPort, LaunchError> {
-    in_its_network(container, || OpenedPort::open(wanted, workers))
 }
 
 /// Does something with a port where its interface is: in the network of its container, or in that of this

@@ -30,7 +30,7 @@ use crate::compiled::{Compiled, LastProgram};
 use crate::error::LaunchError;
 use crate::kept::Store;
 use crate::machines::{MachineEvent, MachineLink, Shared};
-use crate::port::{Port, open_port};
+use crate::port::Port;
 use crate::reported::{Reported, What};
 use crate::restart::Restart;
 use crate::said::say;
@@ -38,6 +38,7 @@ use crate::sockets;
 use confinement::{ProcessEnd, Role};
 use messages::limits::{READY_WITHIN, TAKEN_OVER_WITHIN};
 use messages::listening::Listening;
+use ports::live::FramePlace;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -133,7 +134,9 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
             "ravelin-launch: the core is of the native tier: Cranelift, a compiler, is within the trusted part",
         );
     }
-    let ports = settings.ports.iter().map(|wanted| Port::open(wanted, settings));
+    let frames = FramePlace::of_all(&settings.ports, settings.workers)?;
+    let ports = settings.ports.iter().zip(frames);
+    let ports = ports.map(|(wanted, frames)| Port::open(wanted, frames, settings));
     let ports = ports.collect::<Result<Vec<_>, _>>()?;
     let store = settings.trust.as_ref().map(|trust| {
         let failed = |source| LaunchError::Keep { folder: trust.keep_in.clone(), source };
@@ -526,7 +529,7 @@ impl Supervisor<'_> {
             }
             if port.opened.is_none() {
                 // Whatever is in the way now, it may be gone the next time.
-                port.opened = open_port(port.wanted, port.container.as_ref(), settings.workers).ok();
+                let _ = port.open_again(settings.workers);
             }
             if let (Some(_), Some(core), None, false) =
                 (&port.opened, core.as_mut(), &successor, port.handed_over)

@@ -4,6 +4,8 @@
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
+#[path = "live_trusted/by_af_xdp.rs"]
+mod by_af_xdp;
 #[path = "live_trusted/changed.rs"]
 mod changed;
 #[path = "live_trusted/chosen.rs"]
@@ -468,7 +470,7 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
     for (gateway, port, refused) in [
         ("snapshot = \"kept\"", "interface = \"lo\"", "`snapshot` cannot be had"),
         ("", "interface = \"lo\"\naddresses = [\"192.0.2.1/24\"]", "only beside `[trust]`"),
-        ("", "interface = \"lo\"\nkind = \"af_xdp\"", "port lo cannot be had"),
+        ("", "kind = \"tunnel\"\nlisten = \"127.0.0.1:4500\"\nkey = \"key\"", "cannot be had"),
         ("", "on = \"lo\"\nvlan = 20", "port lo.20 cannot be had"),
         ("", "interface = \"lo\"\nimpair = { loss = \"1%\" }", "port lo cannot be had"),
         ("", "interface = \"lo\"\n[[port]]\nempty = true", "no port may be `empty`"),

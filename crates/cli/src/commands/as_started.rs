@@ -5,7 +5,7 @@ use bundle::hex;
 use engine::text_hash;
 use gateway::Config;
 use gateway::routing::FollowedRoutes;
-use ports::live::{Offloads, PortKind, VnicWishes, WantedPort};
+use ports::live::{Offloads, PortKind, VnicWishes, WantedPort, XdpMode, XdpWishes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -140,11 +140,13 @@ impl Arguments {
         self.add(
             "--kind",
             match port.kind {
+                PortKind::AfXdp => "af_xdp",
                 PortKind::Tap => "tap",
                 PortKind::Vnic => "vnic",
                 _ => "af_packet",
             },
         );
+        self.xdp(&port.xdp);
         if let Some(vnic) = &port.vnic {
             self.router(vnic);
         }
@@ -158,6 +160,24 @@ impl Arguments {
         );
         self.flag("--promiscuous", port.promiscuous);
         self.flag("--keep-from-kernel", port.keep_from_kernel);
+    }
+
+    fn xdp(&mut self, XdpWishes { mode, zero_copy, queues }: &XdpWishes) {
+        if let Some(mode) = mode {
+            self.add(
+                "--mode",
+                match mode {
+                    XdpMode::Driver => "driver",
+                    XdpMode::Generic => "generic",
+                },
+            );
+        }
+        if let Some(zero_copy) = zero_copy {
+            self.add("--zero-copy", if *zero_copy { "yes" } else { "no" });
+        }
+        for queue in queues.iter().flatten() {
+            self.add("--queue", queue.to_string());
+        }
     }
 
     /// The router in the container of a port: its addresses, its MTU and what it may send.

@@ -175,10 +175,11 @@ fn routing_lacks(config: &Config) -> Option<String> {
                 ));
             }
         }
-        let is_other = port.kind != PortKind::AfPacket && !settings.addresses.is_empty();
+        let is_other =
+            !matches!(port.kind, PortKind::AfPacket | PortKind::AfXdp) && !settings.addresses.is_empty();
         is_other.then(|| {
             format!(
-                "port {} cannot have addresses with several processes yet: it is not of kind \"af_packet\"",
+                "port {} cannot have addresses with several processes yet: it is neither of kind \"af_packet\" nor \"af_xdp\"",
                 port.name()
             )
         })

@@ -123,12 +123,13 @@ const CORE: &[AllowedCall] = &[
     AllowedCall {
         name: "getsockopt",
         number: libc::SYS_getsockopt,
-        only: "`SO_ERROR`, `PACKET_STATISTICS`, `XDP_STATISTICS`",
-        why: "what a port lost, and why it stopped",
+        only: "`SO_ERROR`, `PACKET_STATISTICS`, `XDP_STATISTICS`, `XDP_MMAP_OFFSETS`",
+        why: "what a port lost, why it stopped, and where its rings lie",
         arguments: &[
             &[is(1, libc::SOL_SOCKET), is(2, libc::SO_ERROR)],
             &[is(1, libc::SOL_PACKET), is(2, libc::PACKET_STATISTICS)],
             &[is(1, libc::SOL_XDP), is(2, libc::XDP_STATISTICS)],
+            &[is(1, libc::SOL_XDP), is(2, libc::XDP_MMAP_OFFSETS)],
         ],
     },
     MMAP,

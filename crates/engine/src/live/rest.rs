@@ -11,13 +11,21 @@
 //! rounds, in each of which every worker counts once, are enough.
 
 use super::generation::Generation;
-use ports::live::Receiver;
+use ports::live::{Receiver, Sender};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
+/// The halves of a worker's ports.
+pub struct Halves<'a> {
+    /// Those that receive.
+    pub receive: &'a mut [Box<dyn Receiver>],
+    /// Those that send.
+    pub send: &'a mut [Box<dyn Sender>],
+}
+
 /// What a worker that stands still does with its generation and its ports.
-pub(super) type Turn = Box<dyn FnOnce(&mut Generation, &mut [Box<dyn Receiver>]) + Send>;
+pub(super) type Turn = Box<dyn FnOnce(&mut Generation, Halves<'_>) + Send>;
 
 /// One worker's part of a rest.
 pub(super) struct Rest {

@@ -6,7 +6,7 @@
 //!                                            all workers together                        goes on
 //! ```
 
-use super::rest::{ParcelExchange, Rest, drain};
+use super::rest::{Halves, ParcelExchange, Rest, drain};
 use super::worker::LivePass;
 use crate::device_queue::{DeviceQueue, Supply};
 use packet::Batch;
@@ -57,8 +57,11 @@ impl LivePass<'_, '_> {
         if let Some(device_queue) = device_queue {
             device_queue.run(self, Supply::Ended)?;
         }
-        self.transmitter.sink().flush();
-        turns.iter().for_each(|turn| turn(self.generation, receivers));
+        let out = self.transmitter.sink();
+        out.flush();
+        for turn in &turns {
+            turn(self.generation, Halves { receive: &mut *receivers, send: out.ports() });
+        }
         Ok(())
     }
 }

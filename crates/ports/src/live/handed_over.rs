@@ -4,7 +4,7 @@
 //! ```text
 //! process with rights                            process without rights
 //! OpenedPort::open   claims the interface
-//! OpenedPort::lanes  opens sockets  ─descriptors─►  adopt  maps the rings, makes lanes of them
+//! OpenedPort::lanes  opens sockets  ─descriptors─►  Adopter::adopt      maps the rings, makes lanes of them
 //!                                                   PortRenewal::renew  goes on with others
 //! ```
 //!
@@ -18,7 +18,8 @@ mod opened;
 #[cfg(feature = "open")]
 pub use opened::{OpenedPort, can_be_handed_over, ethernet_address};
 
-use super::af_packet::{self, Adopted};
+use super::af_packet;
+use super::af_xdp::{self, LaneFrames};
 use super::segments::packets_only;
 use super::vhost::{self, VhostRenewal};
 use super::{Attached, HandedOver, Offloads, PortKind, sys, tap};
@@ -32,7 +33,8 @@ pub struct PortRenewal(Renewed);
 
 /// What goes on with other descriptors.
 enum Renewed {
-    AfPacket(Adopted),
+    AfPacket(af_packet::Adopted),
+    AfXdp(af_xdp::Adopted),
     /// The queues, of which each keeps its number.
     Tap(Vec<Arc<OwnedFd>>),
     Vhost(VhostRenewal),
@@ -47,6 +49,7 @@ impl PortRenewal {
     pub fn renew(&self, port: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         match &self.0 {
             Renewed::AfPacket(adopted) => adopted.renew(port, descriptors),
+            Renewed::AfXdp(adopted) => adopted.renew(port, descriptors),
             Renewed::Vhost(renewal) => renewal.renew(port, descriptors),
             Renewed::Tap(queues) if queues.len() == descriptors.len() => {
                 queues.iter().zip(&descriptors).try_for_each(|(queue, new)| sys::replace(queue, new))
@@ -58,32 +61,48 @@ impl PortRenewal {
     }
 }
 
-/// Makes a port of descriptors that another process opened; its packets carry `number`.
-///
-/// # Errors
-/// The descriptors do not suit the description, or a ring cannot be mapped.
-pub fn adopt(
-    port: &HandedOver,
-    number: PortNumber,
-    descriptors: Vec<OwnedFd>,
-) -> io::Result<(Attached, PortRenewal)> {
-    let (attached, renewal) = match port.kind {
-        PortKind::AfPacket => {
-            let (attached, adopted) = af_packet::adopt(port, number, descriptors)?;
-            (attached, PortRenewal(Renewed::AfPacket(adopted)))
-        }
-        PortKind::Tap => {
-            let (attached, queues) = tap::adopt(port, number, descriptors);
-            (attached, PortRenewal(Renewed::Tap(queues)))
-        }
-        PortKind::Vhost => {
-            let (attached, renewal) = vhost::adopt(port, number, descriptors)?;
-            (attached, PortRenewal(Renewed::Vhost(renewal)))
-        }
-        PortKind::Vnic | PortKind::AfXdp | PortKind::Tunnel | PortKind::Empty => {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "a kind of port that is not handed over"));
-        }
-    };
-    let cut = port.offloads == Offloads::Cut;
-    Ok((if cut { packets_only(attached) } else { attached }, renewal))
+/// Makes ports of descriptors that another process opened.
+#[derive(Default)]
+pub struct Adopter {
+    /// The frames that AF_XDP ports share, worker by worker.
+    frames: Vec<LaneFrames>,
+}
+
+impl Adopter {
+    /// Makes a port whose packets carry `number`.
+    ///
+    /// # Errors
+    /// The descriptors do not suit the description, or a ring cannot be mapped.
+    pub fn adopt(
+        &mut self,
+        port: &HandedOver,
+        number: PortNumber,
+        descriptors: Vec<OwnedFd>,
+    ) -> io::Result<(Attached, PortRenewal)> {
+        let (attached, renewal) = match port.kind {
+            PortKind::AfPacket => {
+                let (attached, adopted) = af_packet::adopt(port, number, descriptors)?;
+                (attached, Renewed::AfPacket(adopted))
+            }
+            PortKind::AfXdp => {
+                let (attached, adopted) = af_xdp::adopt(port, number, descriptors, &mut self.frames)?;
+                // It neither receives nor sends segments.
+                return Ok((attached, PortRenewal(Renewed::AfXdp(adopted))));
+            }
+            PortKind::Tap => {
+                let (attached, queues) = tap::adopt(port, number, descriptors);
+                (attached, Renewed::Tap(queues))
+            }
+            PortKind::Vhost => {
+                let (attached, renewal) = vhost::adopt(port, number, descriptors)?;
+                (attached, Renewed::Vhost(renewal))
+            }
+            PortKind::Vnic | PortKind::Tunnel | PortKind::Empty => {
+                let what = "a kind of port that is not handed over";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+            }
+        };
+        let cut = port.offloads == Offloads::Cut;
+        Ok((if cut { packets_only(attached) } else { attached }, PortRenewal(renewal)))
+    }
 }

@@ -96,16 +96,16 @@ pub trait Receiver: Send {
     /// Its port has left the loop. Ports that stay may take over what it has done for them.
     fn leaves(&mut self) {}
 
-    /// Where the next packet comes, for another process that goes on with the same descriptor: a number that
-    /// only means something to a half of the same kind. What came before is taken, and nothing is lent any
+    /// Where the next packet comes, for another process that goes on with the same descriptors: numbers that
+    /// only mean something to a half of the same kind. What came before is taken, and nothing is lent any
     /// more.
-    fn place(&mut self) -> u32 {
-        0
+    fn place(&mut self) -> Vec<u32> {
+        Vec::new()
     }
 
-    /// Goes on where another process that had the same descriptor has said. Returns whether there is such a
+    /// Goes on where another process that had the same descriptors has said. Returns whether there is such a
     /// place; if not, nothing has changed.
-    fn begin_at(&mut self, _place: u32) -> bool {
+    fn begin_at(&mut self, _place: &[u32]) -> bool {
         true
     }
 
@@ -129,6 +129,18 @@ pub trait Sender: Send {
     /// time); `None` if nothing waits.
     fn due(&self) -> Option<u64> {
         None
+    }
+
+    /// How far it has come, for another process that goes on with the same descriptors, as
+    /// [`Receiver::place`] says it. Nothing waits here any more.
+    fn place(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// Goes on where another process has said, once the receiving halves of the worker do. Returns whether
+    /// there is such a place; if not, nothing has changed.
+    fn begin_at(&mut self, _place: &[u32]) -> bool {
+        true
     }
 
     /// Whether packets that are not cut may leave with an open checksum, too.

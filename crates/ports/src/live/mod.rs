@@ -5,7 +5,6 @@
 //! `attach`.
 
 mod af_packet;
-#[cfg(feature = "attach")]
 mod af_xdp;
 #[cfg(feature = "attach")]
 mod attach;
@@ -52,8 +51,9 @@ mod witness;
 
 #[cfg(feature = "attach")]
 pub use self::tunnel::{TunnelControl, TunnelError, TunnelWishes};
-#[cfg(feature = "attach")]
-pub use af_xdp::{Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
+pub use af_xdp::XdpPort;
+#[cfg(feature = "open")]
+pub use af_xdp::{FramePlace, Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
 #[cfg(feature = "attach")]
 pub use attach::{attach, attach_all};
 #[cfg(feature = "attach")]

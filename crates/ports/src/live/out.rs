@@ -24,6 +24,11 @@ impl LiveOut {
         exchange(&mut self.ports, new)
     }
 
+    /// All of them.
+    pub fn ports(&mut self) -> &mut [Box<dyn Sender>] {
+        &mut self.ports
+    }
+
     /// When the first of them wants to be flushed again although nothing is sent, as [`Sender::due`] says.
     pub fn due(&self) -> Option<u64> {
         self.ports.iter().filter_map(|port| port.due()).min()

@@ -130,11 +130,11 @@ impl Receiver for Cut {
         self.given < self.pieces.len() || !self.uncut.is_empty() || self.inner.has_more()
     }
 
-    fn place(&mut self) -> u32 {
+    fn place(&mut self) -> Vec<u32> {
         self.inner.place()
     }
 
-    fn begin_at(&mut self, place: u32) -> bool {
+    fn begin_at(&mut self, place: &[u32]) -> bool {
         self.inner.begin_at(place)
     }
 

@@ -7,10 +7,10 @@
 mod opening;
 
 #[cfg(feature = "attach")]
-pub(crate) use opening::{ask_ethtool, interface_has_carrier};
+pub(crate) use opening::interface_has_carrier;
 #[cfg(feature = "open")]
 pub(crate) use opening::{
-    asker, begin, bound_interface, descriptor_of, hold, interface_flags, interface_is_up,
+    ask_ethtool, asker, begin, bound_interface, descriptor_of, hold, interface_flags, interface_is_up,
     interface_link_type, interface_mtu, interface_station, join_fanout, make_fanout, netfilter_socket,
     netlink_socket, send_directly, set_option, set_receive_buffer, set_send_buffer, take_all,
 };
@@ -27,7 +27,7 @@ use std::io;
 use std::os::fd::FromRawFd;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A frame that is handed to [`send_frames`]: what stands before it, and its bytes.
 pub struct Outgoing<'a> {
@@ -77,6 +77,19 @@ impl Shared {
         // SAFETY: inside the mapping and aligned, as was just checked; both sides touch it as a whole word
         // only.
         unsafe { self.start.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// A word of 64 bits, at a byte offset that is a multiple of 8.
+    ///
+    /// # Panics
+    /// As for [`word`](Shared::word).
+    #[inline]
+    pub(crate) fn long(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
+        // SAFETY: inside the mapping and aligned, as was just checked. This side touches it as a whole only;
+        // where the kernel has two words of 32 bits there, a word whose owner changes has handed both over
+        // together.
+        unsafe { self.start.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
     /// Bytes that are this side's own for as long as the slice lives.

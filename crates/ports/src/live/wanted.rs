@@ -1,9 +1,12 @@
 //! The settings of a live port, and the errors when an interface cannot become this port.
 
+use super::af_xdp::XdpPort;
 use super::vhost::shared::VhostPort;
 use super::{GuestLink, TapError, VnicWishes};
 #[cfg(feature = "attach")]
-use super::{Middleware, NOBODY, TunnelError, TunnelWishes, XdpError, XdpWishes};
+use super::{Middleware, NOBODY, TunnelError, TunnelWishes};
+#[cfg(feature = "open")]
+use super::{XdpError, XdpWishes};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::{fmt, io};
@@ -117,7 +120,7 @@ pub struct WantedPort {
     /// Take what is meant for other stations, too, as a bridge has to and a router must not.
     pub promiscuous: bool,
     /// What is wanted of AF_XDP.
-    #[cfg(feature = "attach")]
+    #[cfg(feature = "open")]
     pub xdp: XdpWishes,
     /// What is to stand between the program and it.
     #[cfg(feature = "attach")]
@@ -144,7 +147,7 @@ impl WantedPort {
             offloads: Offloads::default(),
             keep_from_kernel: false,
             promiscuous: false,
-            #[cfg(feature = "attach")]
+            #[cfg(feature = "open")]
             xdp: XdpWishes::default(),
             #[cfg(feature = "attach")]
             middleware: Middleware::default(),
@@ -188,7 +191,7 @@ impl WantedPort {
 pub struct HandedOver {
     /// The interface's name.
     pub interface: String,
-    /// By which way: AF_PACKET, TAP or vhost-user.
+    /// By which way: AF_PACKET, AF_XDP, TAP or vhost-user.
     pub kind: PortKind,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
@@ -200,6 +203,8 @@ pub struct HandedOver {
     pub frame: u32,
     /// What a virtual machine shares, if it is of that kind.
     pub vhost: Option<VhostPort>,
+    /// What is to be known of AF_XDP, if it is of that kind.
+    pub xdp: Option<XdpPort>,
     /// How the port is attached, as a text for people.
     pub mode: String,
 }
@@ -251,7 +256,7 @@ pub enum AttachError {
         owner: String,
     },
     /// AF_XDP
-    #[cfg(feature = "attach")]
+    #[cfg(feature = "open")]
     #[error(transparent)]
     Xdp(#[from] XdpError),
     /// TAP

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How many cores take over while datagrams pass.
-const UPGRADES: usize = 5;
+pub(super) const UPGRADES: usize = 5;
 
 /// Says so when it goes, also by a panic: who waits for it is to end, too.
 struct SaysOver<'a>(&'a AtomicBool);
@@ -22,7 +22,7 @@ impl Drop for SaysOver<'_> {
 }
 
 /// Numbered datagrams from host to host as long as `work` lasts: how many were sent, and which came.
-fn numbered(trusted: &Trusted, work: impl FnOnce()) -> (u64, Vec<u64>) {
+pub(super) fn numbered(trusted: &Trusted, work: impl FnOnce()) -> (u64, Vec<u64>) {
     let socket =
         |host: &Namespace, address| host.inside(|| UdpSocket::bind(address)).expect("in the namespace");
     let (from, to) = (socket(&trusted.a, (A, 0)), socket(&trusted.b, (B, 7)));
@@ -67,7 +67,7 @@ fn numbered(trusted: &Trusted, work: impl FnOnce()) -> (u64, Vec<u64>) {
     (sent, came)
 }
 
-fn signal(trusted: &Trusted, signal: Signal) {
+pub(super) fn signal(trusted: &Trusted, signal: Signal) {
     let launch = Pid::from_raw(trusted.launch.id() as i32).expect("not 0");
     kill_process(launch, signal).expect("it runs");
 }

@@ -1,16 +1,16 @@
 //! Makes AF_XDP ports of interfaces. It tries the fastest mode first: zero-copy in the driver, copies in the
 //! driver, copies after the driver.
 
-use super::Pool;
-use super::calls;
+use super::attached::{Held, PATIENCE};
+use super::calls::opening as calls;
 use super::frames::Home;
 use super::incoming::Incoming;
-use super::interface::{FRAMES, Interface, Memory, QueueSocket, chunk};
+use super::interface::{self, Interface, Memory, QueueSocket, chunk};
 use super::memory::Part;
 use super::outlet::Outlet;
-use super::port::{self, Held, Port};
-use super::socket::TRANSMIT;
-use super::wanted::Mode;
+use super::port::Port;
+use super::wanted::may_be_zero_copy;
+use super::{FRAMES, Layout, Pool};
 use crate::live::{AttachError, Attached, Lane, WantedPort};
 use packet::PortNumber;
 use std::io;
@@ -26,11 +26,13 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
     }
     let interfaces: Vec<_> = ports
         .iter()
-        .map(|&(port, wanted)| Interface::find(port, wanted, lanes).map_err(|error| (port, error)))
+        .map(|&(port, wanted)| {
+            Ok((port, Interface::find(wanted, lanes, PATIENCE).map_err(|error| (port, error))?))
+        })
         .collect::<Result<_, _>>()?;
-    let wishes = || interfaces.iter().map(|interface| &interface.wanted.xdp);
+    let wishes = || ports.iter().map(|(_, wanted)| &wanted.xdp);
     let mut opened = None;
-    if wishes().all(|wishes| wishes.zero_copy != Some(false) && wishes.mode != Some(Mode::Generic)) {
+    if wishes().all(may_be_zero_copy) {
         match open(&interfaces, lanes, true) {
             Ok(workers) => opened = Some(workers),
             Err(refused) if wishes().any(|wishes| wishes.zero_copy == Some(true)) => return Err(refused),
@@ -41,26 +43,26 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
     let workers = opened.map_or_else(|| open(&interfaces, lanes, false), Ok)?;
     let first = workers.iter().flat_map(|worker| worker.ports.iter().flat_map(|port| &port.sockets)).next();
     let zero_copy = first.is_some_and(|first| calls::is_zero_copy(&first.socket.fd).unwrap_or(false));
-    let chunk = workers.first().map_or(0, |worker| worker.pool.chunk);
+    let chunk = workers.first().map_or(0, |worker| worker.pool.layout.chunk);
     let memory: Vec<_> = workers.iter().map(|worker| worker.pool.pages.clone()).collect();
     let mut attached = Vec::new();
-    for (number, interface) in interfaces.into_iter().enumerate() {
-        let refused = |error| (interface.port, error);
+    for (number, (port, interface)) in interfaces.into_iter().enumerate() {
+        let refused = |error| (port, error);
         let sockets = workers.iter().flat_map(|worker| &worker.ports[number].sockets);
         let (redirect, place) = interface.redirect(sockets).map_err(refused)?;
         let mode = interface.mode(place, chunk, zero_copy, workers.len());
-        let (wanted, number) = (interface.wanted, interface.port);
         let held = Held::new(interface.witness, redirect);
-        let port = Port::watched(number, wanted, held, &memory, chunk, zero_copy);
-        attached.push((port.map_err(|error| (number, error))?, mode));
+        let port =
+            Port::watched(port, &interface.wanted, held, &memory, chunk, zero_copy).map_err(refused)?;
+        attached.push((port, interface.wanted.interface, mode));
     }
     let mut all: Vec<Vec<Lane>> = attached.iter().map(|_| Vec::new()).collect();
     for (lane, worker) in workers.into_iter().enumerate() {
         let pool = Arc::new(worker.pool);
         for (number, parts) in worker.ports.into_iter().enumerate() {
-            let (port, _) = &attached[number];
+            let (port, interface, _) = &attached[number];
             all[number].push(parts.lane(port, lane, &pool, number as u32).map_err(|source| {
-                let interface = port.wanted.interface.clone();
+                let interface = interface.clone();
                 (
                     ports[number].0,
                     AttachError::System { interface, call: "waiting for several queues", source },
@@ -68,13 +70,8 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
             })?);
         }
     }
-    let each = attached.into_iter().zip(all).map(|((port, mode), lanes)| Attached {
-        name: port.wanted.interface.clone(),
-        mode,
-        lanes,
-        presence: port.presence.clone(),
-        divided: None,
-        tunnel: None,
+    let each = attached.into_iter().zip(all).map(|((port, interface, mode), lanes)| {
+        Attached::alone(interface, mode, lanes, port.presence.clone())
     });
     Ok(each.collect())
 }
@@ -100,33 +97,31 @@ struct Worker {
 }
 
 /// Makes the memory and the sockets of every worker.
-fn open(interfaces: &[Interface<'_>], lanes: u16, zero_copy: bool) -> Result<Vec<Worker>, Refused> {
+fn open(interfaces: &[(PortNumber, Interface)], lanes: u16, zero_copy: bool) -> Result<Vec<Worker>, Refused> {
     (0..usize::from(lanes)).map(|lane| open_worker(interfaces, lane, usize::from(lanes), zero_copy)).collect()
 }
 
 fn open_worker(
-    interfaces: &[Interface<'_>],
+    interfaces: &[(PortNumber, Interface)],
     lane: usize,
     lanes: usize,
     zero_copy: bool,
 ) -> Result<Worker, Refused> {
-    let mtu = interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(0);
-    let chunk = chunk(mtu, zero_copy);
-    // One frame more, so that what lies behind the last one is the port's own, too.
-    let home = (FRAMES as usize + 1) * chunk;
-    let copies = (TRANSMIT as usize + 1) * chunk;
-    let lengths = [vec![home; interfaces.len()], vec![copies; interfaces.len()]].concat();
-    let (pages, mut receiving) = Part::of_new_pages(&lengths)
-        .map_err(|source| (interfaces[0].port, interfaces[0].failed("getting memory for frames")(source)))?;
-    let copies = receiving.split_off(interfaces.len());
+    let mtu = interfaces.iter().map(|(_, interface)| interface.mtu).max().unwrap_or(0);
+    let layout = Layout { chunk: chunk(mtu, zero_copy), sharing: interfaces.len() };
+    let (pages, parts) = Part::of_new_pages(&layout.lengths()).map_err(|source| {
+        let (port, interface) = &interfaces[0];
+        (*port, interface.failed("getting memory for frames")(source))
+    })?;
     let homes: Vec<Home> = interfaces.iter().map(|_| Home::new(FRAMES)).collect();
-    let pool = Pool { pages, chunk, home, homes: homes.iter().map(Home::marks).collect() };
-    let memory = Memory { pages: &pool.pages, chunk, zero_copy };
+    let pool = Pool { pages, layout, homes: homes.iter().map(Home::marks).collect() };
+    let memory = Memory { pages: &pool.pages, chunk: layout.chunk, zero_copy };
     let mut ports: Vec<PortParts> = Vec::new();
-    for (((interface, home), receiving), copies) in interfaces.iter().zip(homes).zip(receiving).zip(copies) {
+    for (((port, interface), home), [receiving, copies]) in
+        interfaces.iter().zip(homes).zip(layout.by_port(parts))
+    {
         let first = ports.iter().find_map(|port| port.sockets.first()).map(|first| &first.socket);
-        let sockets =
-            interface.sockets(lane, lanes, memory, first).map_err(|error| (interface.port, error))?;
+        let sockets = interface.sockets(lane, lanes, memory, first).map_err(|error| (*port, error))?;
         ports.push(PortParts { sockets, home, receiving, copies });
     }
     Ok(Worker { pool, ports })
@@ -135,8 +130,11 @@ fn open_worker(
 impl PortParts {
     /// The lane of a port; `number` is the port's among those of the worker.
     fn lane(self, port: &Arc<Port>, lane: usize, pool: &Arc<Pool>, number: u32) -> io::Result<Lane> {
-        let (entrance, exit) = port::halves(self.sockets)?;
-        let incoming = Incoming::new(entrance, self.receiving, self.home, pool.chunk, port.clone(), lane);
+        let (entrance, exit) = interface::halves(self.sockets)?;
+        let mut incoming =
+            Incoming::new(entrance, self.receiving, self.home, pool.clone(), port.clone(), lane);
+        // Whoever sends before the first look is heard.
+        incoming.refill();
         let outlet = Outlet::new(exit, pool.clone(), self.copies, port.clone(), lane, number);
         Ok(Lane { receive: Box::new(incoming), send: Box::new(outlet) })
     }

@@ -96,6 +96,11 @@ impl<W: Word> Marks<W> {
         }
     }
 
+    /// How many frames a sending half has.
+    pub(crate) fn taken_by(&self, by: u32) -> u32 {
+        self.marks.iter().filter(|mark| mark.load(Ordering::Relaxed) == TAKEN + by).count() as u32
+    }
+
     /// Gives all frames back that a sending half took.
     pub(crate) fn give_back_all(&self, by: u32) {
         for frame in 0..self.marks.len() as u32 {
@@ -174,6 +179,27 @@ impl<W: Word> Home<W> {
         for frame in 0..self.marks.marks.len() as u32 {
             self.put_back(frame);
         }
+    }
+
+    /// What is said of each frame, once the program has none any more.
+    pub(crate) fn told(&mut self) -> Vec<u32> {
+        self.settle();
+        self.marks.marks.iter().map(|mark| mark.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Goes on with frames of which another process said this; all sending halves together are `halves`.
+    /// Returns whether it can be; if not, nothing has changed.
+    pub(crate) fn begin(&mut self, told: &[u32], halves: u32) -> bool {
+        let can_be = |mark: u32| mark != LENT && mark < TAKEN + halves;
+        if told.len() != self.marks.marks.len() || !told.iter().all(|&mark| can_be(mark)) {
+            return false;
+        }
+        for (mark, &told) in self.marks.marks.iter().zip(told) {
+            mark.store(told, Ordering::Relaxed);
+        }
+        let frames = (0..told.len() as u32).rev();
+        self.free = frames.filter(|&frame| told[frame as usize] == OTHERS).collect();
+        true
     }
 }
 

@@ -1,12 +1,12 @@
 //! The receiving half of an AF_XDP lane: it takes frames that Linux has filled, from one queue or several.
 
-use super::FIRST;
 use super::calls;
 use super::frames::Home;
 use super::memory::Part;
 use super::metadata;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
+use super::{FIRST, FRAMES, Pool};
 use crate::live::clock::Now;
 use crate::live::sys::{self, Shared};
 use crate::live::{Offloads, ReceiveLosses, Receiver, untagged};
@@ -36,7 +36,7 @@ pub(super) struct Entrance {
 pub(super) struct Incoming {
     part: Part,
     home: Home,
-    chunk: usize,
+    pool: Arc<Pool>,
     queues: Vec<Queue>,
     /// Keeps its number when other sockets take the place of these.
     any: OwnedFd,
@@ -46,6 +46,8 @@ pub(super) struct Incoming {
     open: bool,
     /// What was lost at sockets that others have replaced, and in frames that are none.
     losses: ReceiveLosses,
+    /// What these sockets had counted before packets came in here.
+    before: ReceiveLosses,
     port: Arc<Port>,
     lane: usize,
 }
@@ -55,26 +57,23 @@ impl Incoming {
         entrance: Entrance,
         part: Part,
         home: Home,
-        chunk: usize,
+        pool: Arc<Pool>,
         port: Arc<Port>,
         lane: usize,
     ) -> Incoming {
         let Entrance { queues, any } = entrance;
-        let losses = ReceiveLosses::default();
-        let open = false;
-        let mut incoming = Incoming { part, home, chunk, queues, any, turn: 0, open, losses, port, lane };
-        incoming.refill();
-        incoming
+        let (losses, before, open) = (ReceiveLosses::default(), ReceiveLosses::default(), false);
+        Incoming { part, home, pool, queues, any, turn: 0, open, losses, before, port, lane }
     }
 
     /// Gives the kernel frames to receive into.
-    fn refill(&mut self) {
+    pub(super) fn refill(&mut self) {
         self.home.settle();
         for queue in &mut self.queues {
             while queue.held < queue.share
                 && let Some(frame) = self.home.next_free()
             {
-                let place = self.part.start() + frame as usize * self.chunk;
+                let place = self.part.start() + frame as usize * self.pool.layout.chunk;
                 if !queue.fill.push([place as u64]) {
                     self.home.put_back(frame);
                     break;
@@ -88,6 +87,13 @@ impl Incoming {
         }
     }
 
+    /// Goes on with other sockets if there are some.
+    fn look_for_others(&mut self) {
+        if let Some(entrance) = self.port.incoming[self.lane].take() {
+            self.renew(entrance);
+        }
+    }
+
     /// Goes on with the sockets of an interface that is there again. Those before it are without one, so that
     /// the kernel does not write to the frames that they were given any more: it says that a socket has none
     /// only after its interface was switched off and nobody receives by it.
@@ -95,6 +101,7 @@ impl Incoming {
         // Others wait for the number; if that fails nothing has changed and the port stays away.
         if sys::replace(&self.any, &entrance.any).is_ok() {
             self.losses = self.counted();
+            self.before = ReceiveLosses::default();
             self.queues = entrance.queues;
             self.home.reclaim();
         }
@@ -102,8 +109,14 @@ impl Incoming {
 
     /// What was lost so far.
     fn counted(&self) -> ReceiveLosses {
+        let since = self.at_sockets().each(self.before, u64::saturating_sub);
+        self.losses.each(since, |own, since| own + since)
+    }
+
+    /// What the sockets have counted.
+    fn at_sockets(&self) -> ReceiveLosses {
         let counted = self.queues.iter().filter_map(|queue| calls::statistics(&queue.socket).ok());
-        counted.fold(self.losses, |losses, counts| {
+        counted.fold(ReceiveLosses::default(), |losses, counts| {
             let full = counts.rx_ring_full + counts.rx_fill_ring_empty_descs;
             ReceiveLosses {
                 ring_full: losses.ring_full + full,
@@ -120,14 +133,13 @@ impl Receiver for Incoming {
         batch.clear();
         batch.headroom = HEADROOM as u32;
         // What came by the sockets before comes first.
-        if self.queues.iter_mut().all(|queue| queue.received.is_empty())
-            && let Some(entrance) = self.port.incoming[self.lane].take()
-        {
-            self.renew(entrance);
+        if self.queues.iter_mut().all(|queue| queue.received.is_empty()) {
+            self.look_for_others();
         }
         self.refill();
-        let Incoming { part, home, chunk, queues, turn, open, losses, port, .. } = self;
-        let (start, offloads) = (part.start(), port.wanted.offloads != Offloads::Off);
+        let Incoming { part, home, pool, queues, turn, open, losses, port, .. } = self;
+        let (start, offloads) = (part.start(), port.offloads != Offloads::Off);
+        let chunk = pool.layout.chunk;
         let describe = *open && !port.zero_copy;
         let memory = part.bytes();
         let count = queues.len();
@@ -138,7 +150,7 @@ impl Receiver for Incoming {
             {
                 queue.held = queue.held.saturating_sub(1);
                 let Arrived { at, length } = Arrived::read(entry);
-                let place = at.checked_sub(start).filter(|place| home.lend((place / *chunk) as u32));
+                let place = at.checked_sub(start).filter(|place| home.lend((place / chunk) as u32));
                 let Some(place) = place else {
                     losses.unreadable += 1;
                     continue;
@@ -155,7 +167,7 @@ impl Receiver for Incoming {
                 let later = untagged::take_out(bytes);
                 let (place, length) = (place + later, length - later);
                 if describe
-                    && place % *chunk == FIRST
+                    && place % chunk == FIRST
                     && let Some(metadata) = metadata::of(&virtio)
                 {
                     // For the port that sends it from this frame.
@@ -176,6 +188,28 @@ impl Receiver for Incoming {
 
     fn leave_checksums_open(&mut self, open: bool) {
         self.open = open;
+    }
+
+    /// How many frames the kernel has for each queue, and what is said of each frame.
+    fn place(&mut self) -> Vec<u32> {
+        // What came by an interface that has vanished since is lost with it.
+        self.look_for_others();
+        let held = self.queues.iter().map(|queue| queue.held as u32).collect();
+        [held, self.home.told()].concat()
+    }
+
+    fn begin_at(&mut self, place: &[u32]) -> bool {
+        let Some((held, frames)) = place.split_at_checked(self.queues.len()) else { return false };
+        if held.iter().any(|&held| held > FRAMES) || !self.home.begin(frames, self.pool.homes.len() as u32) {
+            return false;
+        }
+        for (queue, &held) in self.queues.iter_mut().zip(held) {
+            queue.held = held as usize;
+            queue.fill.go_on();
+            queue.received.go_on();
+        }
+        self.before = self.at_sockets();
+        true
     }
 
     fn losses(&mut self) -> ReceiveLosses {

@@ -1,40 +1,41 @@
 //! An interface with AF_XDP: its abilities, its sockets, the program that redirects packets to them, and the
 //! errors when one of them cannot be made.
 
+use super::calls::opening as calls;
+use super::incoming::Entrance;
 use super::memory::Pages;
+use super::order::{Order, Place};
+use super::outlet::Exit;
+use super::port;
 use super::redirect::{self, Redirect};
-use super::socket::{Order, Place, Socket};
-use super::wanted::{Mode, XdpError};
-use super::{FIRST, calls};
+use super::socket::Socket;
+use super::wanted::{Mode, Wishes, XdpError};
+use super::{FIRST, LONGEST_CHUNK};
 use crate::live::witness::Witness;
 use crate::live::{AttachError, VlanPlace, WantedPort, sys};
-use packet::PortNumber;
 use packet::region::FRAME_ALIGNMENT;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many frames a lane of a port receives into: some milliseconds of a fast interface, for which its
-/// thread may be off its processor.
-pub(super) const FRAMES: u32 = 4096;
-/// The shortest and the longest frame that the kernel takes.
+/// The shortest frame that the kernel takes, in bytes.
 const SHORTEST_CHUNK: usize = 2048;
-const LONGEST_CHUNK: usize = 4096;
 /// What a frame holds beside a packet's MTU: an Ethernet header and a tag.
 const LINK: usize = 18;
-/// How long a program that still is at the interface is waited for: it goes a moment after its process.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An interface and what is wanted of it.
-pub(super) struct Interface<'a> {
-    pub(super) wanted: &'a WantedPort,
-    pub(super) port: PortNumber,
+pub(super) struct Interface {
+    pub(super) wanted: WantedPort,
     index: u32,
     pub(super) mtu: usize,
     queues: Vec<u32>,
     /// One more than the last queue there is.
     queue_count: u32,
+    /// How long is waited for a program that still is there, and for sockets at its queues: they go a moment
+    /// after their process.
+    patience: Duration,
     /// Tells whether it is still there, and asks it for packets that are meant for others.
     pub(super) witness: Witness,
 }
@@ -55,12 +56,53 @@ pub(super) struct QueueSocket {
     pub(super) socket: Socket,
 }
 
-impl<'a> Interface<'a> {
+/// What the two halves of a lane have of its sockets.
+///
+/// # Errors
+/// Linux gives no descriptor for all of them.
+pub(super) fn halves(sockets: Vec<QueueSocket>) -> io::Result<(Entrance, Exit)> {
+    let any = any_of(&sockets)?;
+    port::halves(sockets.into_iter().map(|socket| socket.socket).collect(), any)
+}
+
+/// A descriptor with a number of its own that can be read when one of the sockets can.
+///
+/// # Errors
+/// Linux gives none.
+pub(super) fn any_of(sockets: &[QueueSocket]) -> io::Result<OwnedFd> {
+    match sockets {
+        [one] => one.socket.fd.try_clone(),
+        several => {
+            calls::any_of(&several.iter().map(|socket| socket.socket.fd.as_raw_fd()).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// Opens sockets so that the driver uses the frames themselves where they are laid out for that, or else so
+/// that packets are copied. Says which it is.
+///
+/// # Errors
+/// Neither can be had, or copies are not wanted.
+pub(super) fn at_best<T>(
+    zero_copy: bool,
+    wishes: &Wishes,
+    open: impl Fn(bool) -> Result<T, AttachError>,
+) -> Result<(T, bool), AttachError> {
+    match zero_copy {
+        true => match open(true) {
+            Err(_) if wishes.zero_copy != Some(true) => Ok((open(false)?, false)),
+            opened => Ok((opened?, true)),
+        },
+        false => Ok((open(false)?, false)),
+    }
+}
+
+impl Interface {
     pub(super) fn find(
-        port: PortNumber,
-        wanted: &'a WantedPort,
+        wanted: &WantedPort,
         lanes: u16,
-    ) -> Result<Interface<'a>, AttachError> {
+        patience: Duration,
+    ) -> Result<Interface, AttachError> {
         let name = || wanted.interface.clone();
         let failed = |call| move |source: io::Error| AttachError::System { interface: name(), call, source };
         let index = sys::interface_index(&wanted.interface).map_err(|_| AttachError::NoInterface(name()))?;
@@ -104,7 +146,8 @@ impl<'a> Interface<'a> {
         }
         let witness = Witness::of(index, wanted.promiscuous)
             .map_err(failed("asking for packets that are meant for others"))?;
-        Ok(Interface { wanted, port, index, mtu, queues, queue_count, witness })
+        let wanted = wanted.clone();
+        Ok(Interface { wanted, index, mtu, queues, queue_count, patience, witness })
     }
 
     pub(super) fn failed(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError + use<> {
@@ -152,7 +195,8 @@ impl<'a> Interface<'a> {
         let Memory { pages, chunk, zero_copy } = memory;
         let mut sockets: Vec<QueueSocket> = Vec::new();
         for &queue in self.queues.iter().skip(lane).step_by(lanes) {
-            let order = Order { pages, chunk, frames: FRAMES, sends: sockets.is_empty(), zero_copy };
+            let (sends, patience) = (sockets.is_empty(), self.patience);
+            let order = Order { pages, chunk, sends, zero_copy, patience };
             let place = Place { interface: self.index, queue };
             let first = first.or(sockets.first().map(|own| &own.socket));
             let socket = order.open(place, first).map_err(|source| self.unbound(queue, memory, source))?;
@@ -167,19 +211,26 @@ impl<'a> Interface<'a> {
         sockets: impl Iterator<Item = &'b QueueSocket>,
     ) -> Result<(Redirect, redirect::Place), AttachError> {
         let (redirect, place) = self.attach_redirect()?;
-        for socket in sockets {
-            redirect
-                .put(socket.queue, &socket.socket.fd)
-                .map_err(self.failed("handing its packets to a socket"))?;
-        }
+        self.put_all(&redirect, sockets)?;
         Ok((redirect, place))
+    }
+
+    /// Has the program at it hand the packets of each queue to its socket.
+    pub(super) fn put_all<'b>(
+        &self,
+        redirect: &Redirect,
+        mut sockets: impl Iterator<Item = &'b QueueSocket>,
+    ) -> Result<(), AttachError> {
+        sockets
+            .try_for_each(|socket| redirect.put(socket.queue, &socket.socket.fd))
+            .map_err(self.failed("handing its packets to a socket"))
     }
 
     fn attach_redirect(&self) -> Result<(Redirect, redirect::Place), AttachError> {
         let otherwise =
             if self.wanted.keep_from_kernel { redirect::Otherwise::Drop } else { redirect::Otherwise::Pass };
         let attach = |place| {
-            let end = Instant::now() + PATIENCE;
+            let end = Instant::now() + self.patience;
             loop {
                 match Redirect::attach(self.index, self.queue_count, place, otherwise) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {

@@ -3,68 +3,66 @@
 
 #![allow(unsafe_code)]
 
+use memmap2::{MmapOptions, MmapRaw};
 use packet::region::SLACK;
 use std::io;
 use std::ops::Range;
-use std::ptr::NonNull;
+#[cfg(feature = "open")]
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Pages for frames, zero at first.
-pub(crate) struct Pages {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the mapping belongs to the process and not to a thread; it is reached only through parts, which do
-// not overlap.
-unsafe impl Send for Pages {}
-// SAFETY: nothing is read or written through a shared reference but by way of parts, each of which has one
-// owner.
-unsafe impl Sync for Pages {}
+/// Pages for frames, zero at first. They are reached only through parts, which do not overlap. The kernel
+/// holds them as long as it needs them.
+pub(crate) struct Pages(MmapRaw);
 
 impl Pages {
+    #[cfg(feature = "attach")]
     fn new(len: usize) -> io::Result<Pages> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-                -1,
-                0,
-            )
-        };
-        match NonNull::new(start.cast()) {
-            Some(start) if start.as_ptr() as isize != -1 => Ok(Pages { start, len }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(Pages(MmapOptions::new().len(len).populate().map_anon()?.into()))
+    }
+
+    /// What a file in memory holds.
+    pub(crate) fn of(file: &OwnedFd, len: usize) -> io::Result<Pages> {
+        Ok(Pages(MmapOptions::new().len(len).populate().map_raw(file)?))
     }
 
     /// The address of the first byte, by which the kernel knows the memory.
     pub(crate) fn address(&self) -> usize {
-        self.start.as_ptr().expose_provenance()
+        self.0.as_ptr().expose_provenance()
     }
 
     /// How many bytes there are.
+    #[cfg(feature = "open")]
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// Which bytes a slice is, counted from the first; `None` if it lies elsewhere.
     #[inline]
     pub(crate) fn place(&self, bytes: &[u8]) -> Option<Range<usize>> {
         let start = bytes.as_ptr().addr().wrapping_sub(self.address());
-        (start < self.len && bytes.len() <= self.len - start).then(|| start..start + bytes.len())
+        let len = self.0.len();
+        (start < len && bytes.len() <= len - start).then(|| start..start + bytes.len())
     }
 }
 
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: it is exactly what `new` got, and no part of it is left. The kernel holds the pages as long
-        // as it needs them.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
-    }
+/// Bytes of pages that hold parts of these lengths.
+pub(crate) fn bytes_of_pages(lengths: &[usize]) -> usize {
+    (lengths.iter().sum::<usize>() + SLACK).next_multiple_of(4096)
+}
+
+/// A file in memory of so many bytes, which nobody can make shorter or longer.
+///
+/// # Errors
+/// There is not so much memory.
+#[cfg(feature = "open")]
+pub(crate) fn file_of(bytes: usize) -> io::Result<OwnedFd> {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+    let file = memfd_create("frames", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&file, bytes as u64)?;
+    fcntl_add_seals(file.as_fd(), SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(file)
 }
 
 /// A range of the pages that nobody else in this process reaches.
@@ -78,17 +76,35 @@ impl Part {
     ///
     /// # Errors
     /// There is not so much memory.
+    #[cfg(feature = "attach")]
     pub(crate) fn of_new_pages(lengths: &[usize]) -> io::Result<(Arc<Pages>, Vec<Part>)> {
-        let total: usize = lengths.iter().sum();
-        let pages = Arc::new(Pages::new((total + SLACK).next_multiple_of(4096))?);
-        let mut start = 0;
+        Ok(Part::of_pages(Pages::new(bytes_of_pages(lengths))?, lengths))
+    }
+
+    /// The pages that a file in memory holds, in such parts.
+    ///
+    /// # Errors
+    /// It has another length, or Linux refuses.
+    pub(crate) fn of_file(file: &OwnedFd, lengths: &[usize]) -> io::Result<(Arc<Pages>, Vec<Part>)> {
+        let bytes = bytes_of_pages(lengths);
+        if rustix::fs::fstat(file)?.st_size as u64 != bytes as u64 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the memory of frames has another length",
+            ));
+        }
+        Ok(Part::of_pages(Pages::of(file, bytes)?, lengths))
+    }
+
+    fn of_pages(pages: Pages, lengths: &[usize]) -> (Arc<Pages>, Vec<Part>) {
+        let (pages, mut start) = (Arc::new(pages), 0);
         let parts = lengths.iter().map(|length| {
             let range = start..start + length;
             start = range.end;
             Part { pages: pages.clone(), range }
         });
         let parts = parts.collect();
-        Ok((pages, parts))
+        (pages, parts)
     }
 
     /// Where it begins in the pages.
@@ -106,10 +122,11 @@ impl Part {
     #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: inside the mapping, and parts are made once and side by side, so that nobody else in this
-        // process has these bytes. The kernel writes only to frames that are its own, which no packet of a
-        // batch lies in; every value of a byte is a valid one.
+        // process has these bytes. A process that had them before, and one that is to have them after this
+        // one, do not touch them: one core at a time takes packets. The kernel writes only to frames that are
+        // its own, which no packet of a batch lies in; every value of a byte is a valid one.
         unsafe {
-            std::slice::from_raw_parts_mut(self.pages.start.as_ptr().add(self.range.start), self.range.len())
+            std::slice::from_raw_parts_mut(self.pages.0.as_mut_ptr().add(self.range.start), self.range.len())
         }
     }
 }

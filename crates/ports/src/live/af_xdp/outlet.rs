@@ -5,18 +5,17 @@
 //! keeps what it was given. So each takes only so many frames of others that all together never have more
 //! than half of those that a port receives into; further packets are copied.
 
-use super::interface::FRAMES;
 use super::memory::Part;
 use super::metadata;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
-use super::{FIRST, Pool, calls, socket::TRANSMIT};
+use super::{FIRST, FRAMES, Pool, TRANSMIT, calls};
 use crate::live::clock::{Clock, MachineClock};
 use crate::live::sys::Shared;
 use crate::live::{Offloads, SendLosses, Sender};
 use packet::VirtioHeader;
 use packet::segment::Segments;
-use std::io;
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -58,6 +57,10 @@ pub(super) struct Outlet {
     taken: u32,
     most: u32,
     state: State,
+    /// Whether something was sent: before that, the rings may still be those of another process.
+    begun: bool,
+    /// How many packets this socket had found that are none, before that.
+    not_taken_before: u64,
     /// Whether a port that is not on was looked at since the last batch.
     looked: bool,
     /// When to hand over again what the interface had no room for (the program's time).
@@ -102,6 +105,8 @@ impl Outlet {
             _loans: Loans { pool: pool.clone(), number },
             pool,
             state: State::On,
+            begun: false,
+            not_taken_before: 0,
             looked: false,
             again: None,
             losses: SendLosses::default(),
@@ -115,7 +120,7 @@ impl Outlet {
         while let Some([at]) = self.exit.completed.pop() {
             let at = at as usize;
             match at.checked_sub(self.part.start()).filter(|_| at < self.part.end()) {
-                Some(within) => self.free.push((within / self.pool.chunk) as u32),
+                Some(within) => self.free.push((within / self.pool.layout.chunk) as u32),
                 None => {
                     if let Some((marks, frame)) = self.pool.frame(&(at..at + 1))
                         && marks.give_back(frame, self.number)
@@ -147,13 +152,15 @@ impl Outlet {
             self.abandon();
         }
         self.losses.refused += self.not_taken();
+        self.not_taken_before = 0;
         self.exit = exit;
         self.state = State::On;
     }
 
     /// How many packets this socket has found that are none.
     fn not_taken(&self) -> u64 {
-        calls::statistics(&self.exit.socket).map_or(0, |counts| counts.tx_invalid_descs)
+        let counted = calls::statistics(&self.exit.socket).map_or(0, |counts| counts.tx_invalid_descs);
+        counted.saturating_sub(self.not_taken_before)
     }
 
     /// Whether there is room for a packet, made if need be.
@@ -174,7 +181,7 @@ impl Outlet {
     fn send_copy(&mut self, length: usize, write: impl FnOnce(&mut [u8]) -> VirtioHeader) {
         // The kernel wants this room before each packet, described or not.
         let before = if self.exit.metadata { metadata::LENGTH } else { 0 };
-        if before + length > self.pool.chunk {
+        if before + length > self.pool.layout.chunk {
             self.losses.refused += 1;
             return;
         }
@@ -183,7 +190,7 @@ impl Outlet {
         }
         match if self.has_room() { self.free.pop() } else { None } {
             Some(frame) => {
-                let start = frame as usize * self.pool.chunk + before;
+                let start = frame as usize * self.pool.layout.chunk + before;
                 let packet = &mut self.part.bytes()[start..start + length];
                 let left = write(packet);
                 let metadata = self.metadata(&left);
@@ -207,9 +214,9 @@ impl Outlet {
         let Some(range) = self.pool.pages.place(bytes) else { return false };
         let (open, described) = (virtio.is_open(), self.metadata(virtio).is_some());
         // The receiving half has described what is open where it lay. Whatever has moved is copied.
-        if open && !(described && range.start % self.pool.home % self.pool.chunk == FIRST)
+        if open && !(described && range.start % self.pool.layout.home() % self.pool.layout.chunk == FIRST)
             || self.exit.metadata
-                && (range.start < metadata::LENGTH || metadata::LENGTH + range.len() > self.pool.chunk)
+                && (range.start < metadata::LENGTH || metadata::LENGTH + range.len() > self.pool.layout.chunk)
         {
             return false;
         }
@@ -242,15 +249,15 @@ impl Outlet {
             let kicked = calls::kick_transmit(&self.exit.socket);
             self.complete();
             let waiting = self.exit.transmit.waiting();
-            match kicked.as_ref().map_err(io::Error::raw_os_error) {
+            match kicked {
                 // One packet was taken off the ring, and the interface did not take it.
-                Err(Some(libc::EBUSY)) => self.losses.refused += 1,
+                Err(Errno::BUSY) => self.losses.refused += 1,
                 // Drivers say the second of an interface that is not ready, too.
-                Err(Some(libc::ENXIO)) if !calls::is_bound(&self.exit.socket) => {
+                Err(Errno::NXIO) if !calls::is_bound(&self.exit.socket) => {
                     self.abandon();
                     return;
                 }
-                Err(Some(libc::ENETDOWN | libc::ENXIO)) => {
+                Err(Errno::NETDOWN | Errno::NXIO) => {
                     self.state = State::Off;
                     return;
                 }
@@ -269,6 +276,7 @@ impl Outlet {
 
 impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        self.begun = true;
         // It may be on again: that is asked before the first packet of a batch is lost.
         if self.state != State::On && !std::mem::replace(&mut self.looked, true) {
             self.hand_over();
@@ -294,8 +302,34 @@ impl Sender for Outlet {
     }
 
     fn flush(&mut self) {
-        self.hand_over();
+        if self.begun {
+            self.hand_over();
+        }
         self.looked = false;
+    }
+
+    /// Which frames are free for copies. Packets that are on their way stay there.
+    fn place(&mut self) -> Vec<u32> {
+        self.flush();
+        self.free.clone()
+    }
+
+    fn begin_at(&mut self, place: &[u32]) -> bool {
+        let mut is_free = vec![false; TRANSMIT as usize];
+        let can_be = place.iter().all(|&frame| {
+            is_free.get_mut(frame as usize).is_some_and(|is_free| !std::mem::replace(is_free, true))
+        });
+        if !can_be {
+            return false;
+        }
+        self.free = place.to_vec();
+        self.taken = self.pool.homes.iter().map(|marks| marks.taken_by(self.number)).sum();
+        self.exit.transmit.go_on();
+        self.exit.completed.go_on();
+        self.not_taken_before = 0;
+        self.not_taken_before = self.not_taken();
+        self.begun = true;
+        true
     }
 
     fn due(&self) -> Option<u64> {
@@ -303,7 +337,7 @@ impl Sender for Outlet {
     }
 
     fn takes_open_checksums(&self) -> bool {
-        self.exit.metadata && self.port.wanted.offloads != Offloads::Off
+        self.exit.metadata && self.port.offloads != Offloads::Off
     }
 
     fn takes_segments(&self) -> bool {

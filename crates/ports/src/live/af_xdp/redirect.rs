@@ -1,7 +1,7 @@
 //! The XDP program at an interface: it redirects each packet to the socket of its queue. Packets of queues
 //! without a socket go on to Linux or are dropped.
 
-use super::calls;
+use super::calls::opening as calls;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

@@ -55,6 +55,13 @@ impl<W: Words, const LONGS: usize> Producer<W, LONGS> {
         Producer { words, at, next: 0, published: 0, taken: 0 }
     }
 
+    /// Goes on where another process that had this end has come to: what it wrote is published.
+    pub(crate) fn go_on(&mut self) {
+        self.next = self.words.word(self.at.producer, Ordering::Acquire);
+        self.published = self.next;
+        self.taken = self.words.word(self.at.consumer, Ordering::Acquire);
+    }
+
     /// Writes an entry, if one is free.
     #[inline]
     pub(crate) fn push(&mut self, entry: [u64; LONGS]) -> bool {
@@ -112,6 +119,13 @@ impl<W: Words, const LONGS: usize> Consumer<W, LONGS> {
     /// The taking end of an empty ring.
     pub(crate) fn new(words: W, at: Places) -> Consumer<W, LONGS> {
         Consumer { words, at, next: 0, freed: 0, written: 0 }
+    }
+
+    /// Goes on where another process that had this end has come to: what it took is freed.
+    pub(crate) fn go_on(&mut self) {
+        self.next = self.words.word(self.at.consumer, Ordering::Acquire);
+        self.freed = self.next;
+        self.written = self.words.word(self.at.producer, Ordering::Acquire);
     }
 
     /// Whether there is nothing to take.

@@ -24,6 +24,11 @@ pub struct Wishes {
     pub queues: Option<Vec<u32>>,
 }
 
+/// Whether the driver may use the frames themselves.
+pub(super) fn may_be_zero_copy(wishes: &Wishes) -> bool {
+    wishes.zero_copy != Some(false) && wishes.mode != Some(Mode::Generic)
+}
+
 /// Why an interface cannot be an AF_XDP port.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {

@@ -1,6 +1,9 @@
 //! Ports that a process with rights opens for another one, and the descriptors that it hands over.
 
+#[cfg(doc)]
+use crate::live::XdpPort;
 use crate::live::af_packet::{self, Held};
+use crate::live::af_xdp::{FramePlace, OpenedXdp};
 use crate::live::vhost::{Rings, VhostPort, shared_files};
 use crate::live::{AttachError, GuestLink, HandedOver, PortKind, WantedPort, sys, tap};
 use std::io;
@@ -19,6 +22,7 @@ pub struct OpenedPort {
 /// What stays with the process that opens ports.
 enum Kept {
     AfPacket(Held),
+    AfXdp(Box<OpenedXdp>),
     /// The queues of a device, which would go with the last of them.
     Tap(Vec<OwnedFd>, String),
     Vhost(SharedMemory),
@@ -34,22 +38,31 @@ struct SharedMemory {
 
 impl OpenedPort {
     /// Claims an interface, or makes a TAP device with so many queues. A VNIC is made in the network
-    /// namespace of the thread that calls.
+    /// namespace of the thread that calls. An AF_XDP port has the frames of [`FramePlace::of_all`].
     ///
     /// # Errors
     /// The interface is missing, off or taken, or Linux refuses; then nothing has changed. As for
     /// [`can_be_handed_over`], too.
-    pub fn open(wanted: &WantedPort, lanes: u16) -> Result<OpenedPort, AttachError> {
-        can_be_handed_over(wanted).map_err(|what| AttachError::System {
+    pub fn open(
+        wanted: &WantedPort,
+        lanes: u16,
+        frames: Option<&FramePlace>,
+    ) -> Result<OpenedPort, AttachError> {
+        let unsupported = |what| AttachError::System {
             interface: wanted.interface.clone(),
             call: "opening it for a confined process",
             source: io::Error::new(io::ErrorKind::Unsupported, what),
-        })?;
+        };
+        can_be_handed_over(wanted).map_err(unsupported)?;
         let mut wanted = wanted.clone();
         // What a virtual machine sends is for stations that its device is not.
         let guest = wanted.vnic.as_ref().and_then(|vnic| vnic.guest);
         wanted.promiscuous |= guest.is_some();
         let held = match wanted.kind {
+            PortKind::AfXdp => {
+                let frames = frames.ok_or("it has no frames").map_err(unsupported)?;
+                Kept::AfXdp(Box::new(OpenedXdp::open(&wanted, frames.clone())?))
+            }
             PortKind::Tap => {
                 let (mode, queues) = tap::open_queues(&wanted, lanes)?;
                 Kept::Tap(queues, mode)
@@ -76,14 +89,15 @@ impl OpenedPort {
     pub fn is_there(&self) -> bool {
         match &self.held {
             Kept::AfPacket(held) => held.is_there(),
+            Kept::AfXdp(opened) => opened.is_there(),
             Kept::Tap(queues, _) => queues.iter().all(tap::is_there),
             Kept::Vhost(_) => true,
         }
     }
 
     /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane,
-    /// first the one that receives; of TAP one; of vhost-user the bell and what the machine shares.
-    /// A VNIC is looked for in the network namespace of the thread that calls.
+    /// first the one that receives; of AF_XDP those of [`XdpPort`]; of TAP one; of vhost-user the bell and what
+    /// the machine shares. A VNIC is looked for in the network namespace of the thread that calls.
     ///
     /// # Errors
     /// The interface is missing or off, or Linux refuses.
@@ -92,9 +106,14 @@ impl OpenedPort {
             let again: io::Result<Vec<_>> = descriptors.iter().map(OwnedFd::try_clone).collect();
             again.map_err(af_packet::system(&self.wanted.interface, "handing it over"))
         };
-        let mut vhost = None;
+        let (mut vhost, mut xdp) = (None, None);
         let (mode, frame, descriptors) = match &self.held {
             Kept::AfPacket(_) => af_packet::descriptors(&self.wanted, lanes)?,
+            Kept::AfXdp(opened) => {
+                let (mode, described, descriptors) = opened.descriptors()?;
+                xdp = Some(described);
+                (mode, 0, descriptors)
+            }
             Kept::Tap(queues, mode) => (mode.clone(), 0, again(queues)?),
             Kept::Vhost(SharedMemory { bell, rings, .. }) => {
                 let (mut descriptors, mut mode) = (again(std::slice::from_ref(bell))?, NO_MACHINE.to_owned());
@@ -112,11 +131,13 @@ impl OpenedPort {
         let WantedPort { interface, offloads, promiscuous, .. } = self.wanted.clone();
         let kind = match &self.held {
             Kept::AfPacket(_) => PortKind::AfPacket,
+            Kept::AfXdp(_) => PortKind::AfXdp,
             Kept::Tap(..) => PortKind::Tap,
             Kept::Vhost(_) => PortKind::Vhost,
         };
         let keeps_tags = self.wanted.vnic.is_some();
-        let handed = HandedOver { interface, kind, offloads, promiscuous, keeps_tags, frame, vhost, mode };
+        let handed =
+            HandedOver { interface, kind, offloads, promiscuous, keeps_tags, frame, vhost, xdp, mode };
         Ok((handed, descriptors))
     }
 
@@ -146,25 +167,23 @@ pub fn ethernet_address(interface: &str) -> io::Result<[u8; 6]> {
 /// Whether a port can be opened for another process.
 ///
 /// # Errors
-/// What of it cannot be handed over: another kind than AF_PACKET, TAP and VNIC, a part of an interface,
-/// middleware.
+/// What of it cannot be handed over: a tunnel, a port that is nobody's, a part of an interface, middleware.
 pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
-    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::Tap | PortKind::Vnic) {
-        return Err(
-            "the `kind` of a port must be \"af_packet\", \"tap\" or \"vnic\" there, and no port may be `empty`",
-        );
+    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::AfXdp | PortKind::Tap | PortKind::Vnic) {
+        return Err("no port can be of kind \"tunnel\" there, and none `empty`");
     }
     let plain = WantedPort {
         kind: wanted.kind.clone(),
         offloads: wanted.offloads,
         keep_from_kernel: wanted.keep_from_kernel,
         promiscuous: wanted.promiscuous,
+        xdp: wanted.xdp.clone(),
         vnic: wanted.vnic.clone(),
         ..WantedPort::plain(&wanted.interface)
     };
     if *wanted == plain {
         Ok(())
     } else {
-        Err("`vlan`, `on`, `impair`, `shape`, `trace` and `xdp` are not available there")
+        Err("`vlan`, `on`, `impair`, `shape` and `trace` are not available there")
     }
 }

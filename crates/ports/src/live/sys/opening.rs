@@ -3,16 +3,12 @@
 
 #![allow(unsafe_code)]
 
-#[cfg(feature = "attach")]
-use super::Shared;
 use super::{check, owned, read_option};
 use netlink_sys::Socket;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
-#[cfg(feature = "attach")]
-use std::sync::atomic::AtomicU64;
 
 /// A socket that sees every frame of a network interface once it is bound.
 ///
@@ -257,7 +253,6 @@ pub(crate) fn interface_has_carrier(fd: &OwnedFd, name: &str) -> io::Result<bool
 
 /// Asks the driver of an interface (linux/ethtool.h). The kernel writes its answer over the question, whose
 /// first number says how many there are.
-#[cfg(feature = "attach")]
 pub(crate) fn ask_ethtool<const NUMBERS: usize>(
     fd: &OwnedFd,
     name: &str,
@@ -300,20 +295,4 @@ pub fn request(name: &str) -> io::Result<libc::ifreq> {
         *to = from as libc::c_char;
     }
     Ok(request)
-}
-
-#[cfg(feature = "attach")]
-impl Shared {
-    /// A word of 64 bits, at a byte offset that is a multiple of 8.
-    ///
-    /// # Panics
-    /// As for [`word`](Shared::word).
-    #[inline]
-    pub(crate) fn long(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset.is_multiple_of(8) && offset + 8 <= self.len);
-        // SAFETY: inside the mapping and aligned, as was just checked. This side touches it as a whole only;
-        // where the kernel has two words of 32 bits there, a word whose owner changes has handed both over
-        // together.
-        unsafe { self.start.add(offset).cast::<AtomicU64>().as_ref() }
-    }
 }

@@ -5,8 +5,9 @@ mod attacks;
 mod unfinished;
 
 use super::*;
+use crate::live::handed_over::{Adopter, PortRenewal};
 use crate::live::vhost::limits::{LARGEST_RING, LONGEST_CHAIN, STEPS_AT_ONCE};
-use crate::live::{Offloads, PortKind, handed_over};
+use crate::live::{Offloads, PortKind};
 use packet::MAXIMUM_CAPTURED;
 use rig::virtio_driver::{Driver, MEMORY, RECEIVE, RingAt, SIZE, START, TRANSMIT};
 use std::io::{ErrorKind, Read, Write};
@@ -27,7 +28,7 @@ const LONG: u64 = 30_000_000_000;
 /// A port with a machine, and what the process at the other end of the bell has.
 struct Bench {
     lanes: Vec<Lane>,
-    renewal: handed_over::PortRenewal,
+    renewal: PortRenewal,
     presence: Arc<Presence>,
     driver: Driver,
     other_end: UnixStream,
@@ -42,6 +43,7 @@ fn handed(rings: Option<Rings>) -> HandedOver {
         keeps_tags: true,
         frame: 0,
         vhost: Some(VhostPort { lanes: 2, rings }),
+        xdp: None,
         mode: "vhost-user".to_owned(),
     }
 }
@@ -77,7 +79,7 @@ impl Bench {
     fn handed(driver: Driver, handed: &HandedOver) -> Bench {
         let (bell, other_end) = bell();
         let descriptors = vec![bell, driver.file()];
-        let (attached, renewal) = handed_over::adopt(handed, NUMBER, descriptors).expect("a port");
+        let (attached, renewal) = Adopter::default().adopt(handed, NUMBER, descriptors).expect("a port");
         Bench { lanes: attached.lanes, renewal, presence: attached.presence, driver, other_end }
     }
 
@@ -289,7 +291,7 @@ fn a_core_begins_though_what_a_machine_shares_cannot_be_served() {
     rings.receive.size = 3;
     let descriptors = vec![own, driver.file()];
     let (mut attached, renewal) =
-        handed_over::adopt(&handed(Some(rings)), NUMBER, descriptors).expect("a port");
+        Adopter::default().adopt(&handed(Some(rings)), NUMBER, descriptors).expect("a port");
     let mut said = [0; 8];
     assert_eq!(other_end.read(&mut said).expect("said"), 1);
     assert_eq!(said[0], BROKEN);

@@ -23,6 +23,7 @@ enum Step {
     Settle,
     PutBack(u32),
     Reclaim,
+    TakeOver,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -36,6 +37,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Settle),
         1 => frame().prop_map(Step::PutBack),
         1 => Just(Step::Reclaim),
+        1 => Just(Step::TakeOver),
     ];
     proptest::collection::vec(step, 0..300)
 }
@@ -45,7 +47,7 @@ proptest! {
     fn every_frame_is_in_one_place(steps in steps()) {
         const FRAMES: u32 = 5;
         let mut home = Home::<AtomicU32>::new(FRAMES);
-        let marks = home.marks();
+        let mut marks = home.marks();
         let mut places = [Place::Free; FRAMES as usize];
         // Frames that were given back are free once the home looks.
         let mut given_back = Vec::new();
@@ -105,6 +107,18 @@ proptest! {
                 Step::Reclaim => {
                     home.reclaim();
                     for place in places.iter_mut().filter(|place| **place == Place::Kernel) {
+                        *place = Place::Free;
+                    }
+                }
+                Step::TakeOver => {
+                    let told = home.told();
+                    home = Home::new(FRAMES);
+                    prop_assert!(!home.begin(&told[1..], 2) && home.begin(&told, 2));
+                    marks = home.marks();
+                    let on_their_way = places.iter().filter(|place| **place == Place::OnItsWay).count();
+                    prop_assert_eq!((marks.taken_by(0), marks.taken_by(1)), (0, on_their_way as u32));
+                    given_back.clear();
+                    for place in places.iter_mut().filter(|place| **place == Place::Program) {
                         *place = Place::Free;
                     }
                 }

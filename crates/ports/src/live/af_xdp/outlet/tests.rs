@@ -1,9 +1,9 @@
 //! The sending half at rings whose other side is the test, in place of the kernel.
 
+use super::super::Layout;
 use super::super::frames::Home;
 use super::super::ring::Places;
 use super::*;
-use crate::live::{Middleware, Offloads, PortKind, VlanPlace, WantedPort, XdpWishes};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::Ordering;
 
@@ -20,21 +20,6 @@ fn ring() -> (Shared, Shared, Places) {
     let file = OwnedFd::from(file);
     let side = || Shared::map(&file, LENGTH, 0).expect("memory");
     (side(), side(), Places { producer: 0, consumer: TAKEN, flags: FLAGS, entries: 256, size: TRANSMIT })
-}
-
-fn wanted() -> WantedPort {
-    WantedPort {
-        interface: "none".to_owned(),
-        vlan: VlanPlace::default(),
-        kind: PortKind::AfXdp,
-        offloads: Offloads::Cut,
-        keep_from_kernel: false,
-        promiscuous: false,
-        xdp: XdpWishes::default(),
-        middleware: Middleware::default(),
-        tunnel: None,
-        vnic: None,
-    }
 }
 
 /// A sending half, the kernel's side of its transmit ring, and the frames of a port beside it.
@@ -58,12 +43,12 @@ fn set(metadata: bool) -> Set {
         completed: Consumer::new(completions, completed),
         metadata,
     };
-    let lengths = [(FRAMES as usize + 1) * CHUNK, (TRANSMIT as usize + 1) * CHUNK];
-    let (pages, mut parts) = Part::of_new_pages(&lengths).expect("memory");
+    let layout = Layout { chunk: CHUNK, sharing: 1 };
+    let (pages, mut parts) = Part::of_new_pages(&layout.lengths()).expect("memory");
     let (part, receiving) = (parts.pop().expect("two parts"), parts.pop().expect("two parts"));
     let home = Home::new(FRAMES);
-    let pool = Pool { pages: pages.clone(), chunk: CHUNK, home: lengths[0], homes: vec![home.marks()] };
-    let port = Arc::new(Port::unwatched(&wanted(), &[pages]));
+    let pool = Pool { pages, layout, homes: vec![home.marks()] };
+    let port = Arc::new(Port::unwatched(1, Offloads::Cut, false, 1));
     let outlet = Outlet::new(exit, Arc::new(pool), part, port, 0, 0);
     Set { outlet, kernel, home, receiving, _completions, _other }
 }

@@ -37,6 +37,7 @@ enum Step {
     Publish,
     Pop,
     Free,
+    GoOn,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -45,6 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Publish),
         3 => Just(Step::Pop),
         2 => Just(Step::Free),
+        1 => Just(Step::GoOn),
     ];
     proptest::collection::vec(step, 0..200)
 }
@@ -61,7 +63,7 @@ proptest! {
         memory.words[0].set(start);
         memory.words[1].set(start);
         let mut producer = Producer::<_, 2>::new(memory.clone(), places(size));
-        let mut consumer = Consumer::<_, 2>::new(memory, places(size));
+        let mut consumer = Consumer::<_, 2>::new(memory.clone(), places(size));
         (producer.next, producer.published, producer.taken) = (start, start, start);
         (consumer.next, consumer.freed, consumer.written) = (start, start, start);
         let (mut written, mut published) = (VecDeque::new(), VecDeque::new());
@@ -86,6 +88,15 @@ proptest! {
                     taken += u32::from(wanted.is_some());
                     prop_assert_eq!(consumer.pop(), wanted.map(|value| [value, !value]));
                 }
+                // Once nothing is kept to itself by either side.
+                Step::GoOn if written.is_empty() && taken == 0 => {
+                    producer = Producer::new(memory.clone(), places(size));
+                    producer.go_on();
+                    consumer = Consumer::new(memory.clone(), places(size));
+                    consumer.go_on();
+                    prop_assert_eq!(producer.waiting(), occupied);
+                }
+                Step::GoOn => {}
                 Step::Free => {
                     consumer.free();
                     occupied -= taken;
