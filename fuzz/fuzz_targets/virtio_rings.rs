@@ -8,7 +8,7 @@ use ports::live::clock::Now;
 use ports::live::handed_over::Adopter;
 use ports::live::vhost::limits::LONGEST_FRAME;
 use ports::live::vhost::{GuestRegion, RingPlace, Rings, VhostPort};
-use ports::live::{HandedOver, Offloads, PortKind};
+use ports::live::{HandedOver, Offloads, PortWay};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -22,13 +22,10 @@ const SIZE: u16 = 16;
 fn handed(rings: Option<Rings>) -> HandedOver {
     HandedOver {
         interface: "guest".to_owned(),
-        kind: PortKind::Vhost,
+        way: PortWay::Vhost(VhostPort { lanes: 1, rings }),
         offloads: Offloads::Cut,
         promiscuous: true,
         keeps_tags: true,
-        frame: 0,
-        vhost: Some(VhostPort { lanes: 1, rings }),
-        xdp: None,
         mode: String::new(),
     }
 }
@@ -56,7 +53,7 @@ fuzz_target!(|data: &[u8]| {
     let file = || OwnedFd::from(memory.try_clone().expect("another handle"));
     let (own, mut _other) = bell();
     let (mut attached, renewal) =
-        Adopter::default().adopt(&handed(Some(rings())), 1, vec![own, file()]).expect("a port");
+        Adopter::new(false).adopt(&handed(Some(rings())), 1, vec![own, file()]).expect("a port");
     let lane = &mut attached.lanes[0];
     let mut rest = data;
     while let Some(([what, low, high], more)) = rest.split_first_chunk() {

@@ -503,6 +503,11 @@ impl Resting {
         answers.into_iter().map(|answers| answers.recv().ok()).collect()
     }
 
+    /// Lets the workers stand still until the process ends.
+    pub fn stay(self) {
+        std::mem::forget(self);
+    }
+
     /// Lets another program take over before the first packet, as [`Remote::replace`] does, and the workers
     /// go on.
     pub fn replace(self, generations: Vec<Generation>) -> Option<Replaced> {

@@ -5,8 +5,7 @@
 //! ```
 
 use guard::OwnAddresses;
-use ports::live::XdpPort;
-use ports::live::vhost::VhostPort;
+use ports::live::PortWay;
 use serde::{Deserialize, Serialize};
 
 /// What `launch` says to the core.
@@ -112,22 +111,6 @@ pub struct SuppliedPort {
     pub promiscuous: bool,
     /// How the port is attached, as a text for people.
     pub mode: String,
-}
-
-/// By which way packets come and leave.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PortWay {
-    /// AF_PACKET sockets, three for each worker, whose rings have frames of so many bytes.
-    AfPacket {
-        /// Bytes of a frame.
-        frame: u32,
-    },
-    /// AF_XDP sockets, and the memory of frames.
-    AfXdp(XdpPort),
-    /// A TAP device, with a queue for each worker.
-    Tap,
-    /// The network card of a virtual machine (vhost-user): a bell, and a file for each region of memory.
-    Vhost(VhostPort),
 }
 
 /// What to do with packets that hosts hand over unfinished.

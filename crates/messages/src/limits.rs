@@ -78,7 +78,7 @@ pub const READY_WITHIN: Duration = Duration::from_secs(60);
 pub const STATE_AT_ONCE: usize = 4096;
 
 /// The longest message with state between cores, in bytes: so many entries, each with a key and a value of
-/// 512 columns of one bit, of which each takes a byte.
+/// 512 columns of one bit, of which each takes a byte. The checkpoints of a worker's ports are shorter.
 pub const LONGEST_STATE_MESSAGE: usize = STATE_AT_ONCE * 1088 + 64;
 
 /// How many entries `control` changes with one question at most.

@@ -7,7 +7,7 @@
 //!      verifies, loads it
 //!                         ── Rest ───────────────────────►
 //!                         ◄── Entries, Members, Cells, ByControl … ─  takes no more packets
-//!                         ◄── Places for each worker ─────
+//!                         ◄── Checkpoints for each worker ─
 //!      has the state
 //!                         ── Ready ──────────────────────►
 //!                         ◄── Yours ──────────────────────    never takes a packet again
@@ -76,17 +76,38 @@ pub enum TakeoverAnswer {
     /// Entries that are there because of rights of `control`, and those of the program that are not there any
     /// more.
     ByControl(Vec<EntryChange>),
-    /// There is no more state of packets. How far the ports of a worker have come, worker by worker.
-    Places(Vec<LanePlace>),
+    /// There is no more state of packets. Where the ports of a worker stand, port by port; one such message
+    /// for each worker.
+    Checkpoints(Vec<LaneCheckpoint>),
     /// It never takes a packet again.
     Yours,
 }
 
-/// How far a worker's part of a port has come, in numbers that only ports of this kind know.
+/// Where a worker's part of a port stands, in numbers that only a port of the same kind (such as AF_XDP)
+/// knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LanePlace {
+pub struct LaneCheckpoint {
     /// The half that receives.
     pub receive: Vec<u32>,
     /// The half that sends.
     pub send: Vec<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame;
+    use crate::limits::{LONGEST_STATE_MESSAGE, MOST_PORTS};
+
+    /// As many ports of AF_XDP as share frames, each with 4,096 frames of which another port has each, and
+    /// with 2,048 that are free for copies; and as many others as there may be.
+    #[test]
+    fn the_longest_checkpoints_of_a_worker_fit() {
+        const SHARING: usize = 256;
+        let xdp = LaneCheckpoint { receive: vec![SHARING as u32 + 2; 4096 + 64], send: vec![2047; 2048] };
+        let other = LaneCheckpoint { receive: vec![u32::MAX], send: Vec::new() };
+        let all = [vec![xdp; SHARING], vec![other; MOST_PORTS - SHARING]].concat();
+        let written = frame::written(&TakeoverAnswer::Checkpoints(all)).expect("written");
+        assert!(written.len() - 4 <= LONGEST_STATE_MESSAGE, "{}", written.len());
+    }
 }

@@ -8,7 +8,7 @@
 use packet::{Batch, VirtioHeader};
 use ports::live::clock::{Clock, MachineClock};
 use ports::live::handed_over::{Adopter, OpenedPort};
-use ports::live::{Attached, PortKind, Receiver, VlanPlace, WantedPort, attach};
+use ports::live::{Attached, PortKind, PortWay, Receiver, VlanPlace, WantedPort, attach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::process::Command;
@@ -368,7 +368,7 @@ fn a_port_that_was_opened_elsewhere_is_adopted_and_goes_on_with_other_sockets() 
         assert!(taken.contains("are taken by process"), "{taken}");
         let (described, descriptors) = opened.lanes(1).expect("its sockets");
         assert_eq!(descriptors.len(), 3);
-        let (mut adopted, renewal) = Adopter::default().adopt(&described, 7, descriptors).expect("adopted");
+        let (mut adopted, renewal) = Adopter::new(false).adopt(&described, 7, descriptors).expect("adopted");
         let mut other = port("x1", 1);
         assert_eq!(passed(&mut other, &mut adopted, 0..5), [0, 1, 2, 3, 4]);
         assert_eq!(passed(&mut adopted, &mut other, 5..8), [5, 6, 7]);
@@ -393,8 +393,8 @@ fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
         let tap = WantedPort { kind: PortKind::Tap, ..wanted("guest") };
         let opened = OpenedPort::open(&tap, 1, None).expect("it is made");
         let (described, descriptors) = opened.lanes(1).expect("its queue");
-        assert_eq!((described.frame, descriptors.len()), (0, 1));
-        let (mut adopted, renewal) = Adopter::default().adopt(&described, 3, descriptors).expect("adopted");
+        assert_eq!((&described.way, descriptors.len()), (&PortWay::Tap, 1));
+        let (mut adopted, renewal) = Adopter::new(false).adopt(&described, 3, descriptors).expect("adopted");
         let mut host = port("guest", 1);
         assert_eq!(passed(&mut host, &mut adopted, 0..5), [0, 1, 2, 3, 4]);
         assert_eq!(passed(&mut adopted, &mut host, 5..8), [5, 6, 7]);

@@ -95,12 +95,12 @@ impl Receiver for Guarded {
         true
     }
 
-    fn place(&mut self) -> Vec<u32> {
-        self.inner.place()
+    fn checkpoint(&mut self) -> Vec<u32> {
+        self.inner.checkpoint()
     }
 
-    fn begin_at(&mut self, place: &[u32]) -> bool {
-        self.inner.begin_at(place)
+    fn resume(&mut self, place: &[u32]) -> bool {
+        self.inner.resume(place)
     }
 
     fn joins(&mut self) {
@@ -146,11 +146,11 @@ mod tests {
             ReceiveLosses::default()
         }
 
-        fn place(&mut self) -> Vec<u32> {
+        fn checkpoint(&mut self) -> Vec<u32> {
             vec![7]
         }
 
-        fn begin_at(&mut self, place: &[u32]) -> bool {
+        fn resume(&mut self, place: &[u32]) -> bool {
             place == [7]
         }
     }
@@ -182,7 +182,7 @@ mod tests {
         let counts: Vec<_> = refused.by_name().into_iter().collect();
         assert_eq!(counts, [("arp_sender".to_owned(), 1), ("unfinished".to_owned(), 1)]);
         // Another core goes on where this one has ended, also behind a guard.
-        assert_eq!(guarded.place(), [7]);
-        assert!(guarded.begin_at(&[7]) && !guarded.begin_at(&[0]));
+        assert_eq!(guarded.checkpoint(), [7]);
+        assert!(guarded.resume(&[7]) && !guarded.resume(&[0]));
     }
 }

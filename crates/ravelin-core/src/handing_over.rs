@@ -6,7 +6,7 @@ use crate::error::say;
 use crate::policies::Policies;
 use engine::live::Halves;
 use messages::limits::LONGEST_MESSAGE;
-use messages::takeover::{LanePlace, TakeoverAnswer, TakeoverQuestion};
+use messages::takeover::{LaneCheckpoint, TakeoverAnswer, TakeoverQuestion};
 use messages::{Channel, ChannelError};
 use std::io;
 use std::process;
@@ -69,24 +69,24 @@ fn rest(other: &mut Channel, policies: &Policies, asked: Option<u64>) -> Result<
         .collect();
     let state = resting.each(workers, |generation, Halves { receive, send }, (worker, held, tables)| {
         // What sends gives frames back to what receives.
-        let sent: Vec<_> = send.iter_mut().map(|port| port.place()).collect();
-        let places = receive.iter_mut().zip(sent);
-        let places = places.map(|(port, send)| LanePlace { receive: port.place(), send });
-        let places: Vec<_> = places.collect();
+        let sent: Vec<_> = send.iter_mut().map(|port| port.checkpoint()).collect();
+        let halves = receive.iter_mut().zip(sent);
+        let checkpoints: Vec<_> =
+            halves.map(|(port, send)| LaneCheckpoint { receive: port.checkpoint(), send }).collect();
         let mut state = carried(generation, worker);
         // Those of other workers are the same.
         if worker == 0 {
             state.extend(done_by_control(generation, &held, &tables));
         }
-        (state, places)
+        (state, checkpoints)
     });
     let ended = || io::Error::other("a worker has ended");
-    let (state, places): (Vec<_>, Vec<_>) = state.ok_or_else(ended)?.into_iter().unzip();
+    let (state, checkpoints): (Vec<_>, Vec<_>) = state.ok_or_else(ended)?.into_iter().unzip();
     for part in state.into_iter().flatten() {
         other.send(&part, &[])?;
     }
-    for of_worker in places {
-        other.send(&TakeoverAnswer::Places(of_worker), &[])?;
+    for of_worker in checkpoints {
+        other.send(&TakeoverAnswer::Checkpoints(of_worker), &[])?;
     }
     let Some(TakeoverQuestion::Ready) = other.receive_alone(LONGEST_MESSAGE)? else { return Ok(false) };
     other.send(&TakeoverAnswer::Yours, &[])?;

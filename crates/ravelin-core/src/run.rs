@@ -137,7 +137,16 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     if let Some(origin) = origin {
         chosen = Some(choose(loading, held.as_deref_mut(), origin));
     }
-    let began = chosen.unwrap_or(Ok((None, None))).and_then(|chosen| begin_with(chosen, &policies, resting));
+    let began = match chosen.unwrap_or(Ok((None, None))) {
+        Ok(chosen) => begin_with(chosen, &policies, resting),
+        Err(error) => {
+            if begin.beside {
+                // The ports are still those of the other core.
+                resting.stay();
+            }
+            Err(error)
+        }
+    };
     drop(held);
     if let Err(error) = began {
         policies.refuse(&error.to_string());
@@ -155,7 +164,14 @@ fn begin_with(
     resting: Resting,
 ) -> Result<(), CoreError> {
     let Some(mut chosen) = chosen else { return Ok(()) };
-    let taken = before.map(|before| before.hand_over(&mut chosen, &resting)).transpose()?;
+    let taken = match before.map(|before| before.hand_over(&mut chosen, &resting)).transpose() {
+        Ok(taken) => taken,
+        Err(error) => {
+            // The ports are still those of the other core.
+            resting.stay();
+            return Err(error);
+        }
+    };
     policies.activation().begin(chosen.prepared, resting)?;
     if let Some(Taken { state, asked }) = taken {
         policies.report(&CoreReport::TookOver { gap: asked.elapsed().as_micros() as u64, state });

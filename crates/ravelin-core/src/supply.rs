@@ -4,11 +4,11 @@ use crate::error::CoreError;
 use crate::exchange::Speakers;
 use crate::guarded::{Refused, guarded};
 use guard::OwnAddresses;
-use messages::launch::{Begin, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
+use messages::launch::{Begin, Kept, LaunchMessage, SuppliedPort, Unfinished};
 use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE, MOST_ADDRESSES, MOST_PORTS, MOST_WORKERS};
 use messages::{Channel, ChannelError};
 use ports::live::handed_over::{Adopter, PortRenewal};
-use ports::live::{Attached, HandedOver, Offloads, PortKind};
+use ports::live::{Attached, HandedOver, Offloads};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ pub(crate) fn beside(launch: &mut Channel) -> Result<(Channel, Option<Channel>),
 /// Messages come in another order, or ports cannot be adopted.
 pub(crate) fn ports(launch: &mut Channel, begin: &Begin) -> Result<Supply, CoreError> {
     let (mut ports, mut renewals, mut refused) = (Vec::new(), Vec::new(), Vec::new());
-    let mut adopter = Adopter::default();
+    let mut adopter = Adopter::new(begin.beside);
     let speakers = Arc::<Speakers>::default();
     loop {
         let (port, descriptors) = match next(launch)? {
@@ -126,12 +126,6 @@ fn receive(launch: &mut Channel, most: usize) -> Result<(LaunchMessage, Vec<Owne
 
 /// The port as the crate `ports` describes it.
 pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
-    let (kind, frame, vhost, xdp) = match port.way {
-        PortWay::AfPacket { frame } => (PortKind::AfPacket, frame, None, None),
-        PortWay::AfXdp(xdp) => (PortKind::AfXdp, 0, None, Some(xdp)),
-        PortWay::Tap => (PortKind::Tap, 0, None, None),
-        PortWay::Vhost(shared) => (PortKind::Vhost, 0, Some(shared), None),
-    };
     let offloads = match port.unfinished {
         Unfinished::Cut => Offloads::Cut,
         Unfinished::Whole => Offloads::Whole,
@@ -139,13 +133,10 @@ pub(crate) fn handed_over(port: SuppliedPort) -> HandedOver {
     };
     HandedOver {
         interface: port.interface,
-        kind,
+        way: port.way,
         offloads,
         promiscuous: port.promiscuous,
         keeps_tags: port.router.is_some(),
-        frame,
-        vhost,
-        xdp,
         mode: port.mode,
     }
 }

@@ -71,11 +71,14 @@ impl Before {
         let same = running.active.number == self.number && running.text == self.text;
         let asked = Instant::now();
         self.channel.send(&TakeoverQuestion::Rest, &[])?;
-        let (mut state, clock, mut places) = (0, MachineClock, Vec::new());
-        while places.len() < generations.len() {
+        let (mut state, clock, mut checkpoints) = (0, MachineClock, Vec::new());
+        while checkpoints.len() < generations.len() {
             match next(&mut self.channel, LONGEST_STATE_MESSAGE)? {
-                TakeoverAnswer::Places(of_worker) => places.push(of_worker),
+                TakeoverAnswer::Checkpoints(of_worker) => checkpoints.push(of_worker),
                 TakeoverAnswer::Refused(why) => return Err(CoreError::NotHandedOver(why)),
+                _ if !checkpoints.is_empty() => {
+                    return Err(CoreError::Order("state comes behind the first checkpoints"));
+                }
                 // Where another program is to run, it begins with what was signed.
                 TakeoverAnswer::ByControl(changes) if same => {
                     state += carried::take_done(generations, &mut running.granted, &changes)
@@ -83,12 +86,13 @@ impl Before {
                 part => state += carried::take(generations, &plan, part, clock.program()),
             }
         }
-        let begun = resting.each(places, |_, Halves { receive, send }, places| {
-            places.len() == receive.len()
-                && receive.iter_mut().zip(&places).all(|(port, place)| port.begin_at(&place.receive))
-                && send.iter_mut().zip(&places).all(|(port, place)| port.begin_at(&place.send))
+        let resumed = resting.each(checkpoints, |_, Halves { receive, send }, checkpoints| {
+            // A sending half counts what it has of the frames of receiving ones.
+            checkpoints.len() == receive.len()
+                && receive.iter_mut().zip(&checkpoints).all(|(port, at)| port.resume(&at.receive))
+                && send.iter_mut().zip(&checkpoints).all(|(port, at)| port.resume(&at.send))
         });
-        if !begun.is_some_and(|begun| begun.into_iter().all(|begun| begun)) {
+        if !resumed.is_some_and(|resumed| resumed.into_iter().all(|resumed| resumed)) {
             return Err(CoreError::Order("another core has other ports"));
         }
         running.granted.begin(Instant::now());

@@ -18,7 +18,7 @@ use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
 use messages::launch::TrustTerms;
 use messages::limits::MOST_WORKERS;
-use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort, XdpMode};
+use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort, XdpMode, XdpWishes};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -221,6 +221,9 @@ impl Settings {
         if vhost.is_none() && ports.iter().any(WantedPort::is_by_vhost) {
             return Err("`--vhost` is missing, which `--guest vhost-user` needs".into());
         }
+        if ports.iter().any(|port| port.kind != PortKind::AfXdp && port.xdp != XdpWishes::default()) {
+            return Err("`--mode`, `--zero-copy` and `--queue` are for ports of kind `af_xdp`".into());
+        }
         let of_container = |number: u16| {
             let port = ports.get(usize::from(number).wrapping_sub(1));
             port.and_then(|port| port.vnic.as_ref()).is_some_and(|vnic| vnic.guest.is_none())
@@ -270,7 +273,6 @@ fn address(text: &str) -> Result<(IpAddr, u8), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ports::live::XdpWishes;
 
     fn parse(text: &str) -> Result<Settings, String> {
         Settings::parse(Parser::from_args(text.split_whitespace())).map_err(|error| error.to_string())
@@ -349,6 +351,7 @@ mod tests {
             ("--port x --kind af_xdp --mode fast", "`driver` or `generic`"),
             ("--port x --kind af_xdp --zero-copy maybe", "`yes` or `no`"),
             ("--port x --kind af_xdp --queue -1", "-1"),
+            ("--port x --kind tap --queue 1", "for ports of kind `af_xdp`"),
             ("--port x --kind vnic --address 10.0.0.1/8", "behind an `--ethernet`"),
             ("--port x --ethernet 1:2", "an Ethernet address"),
             ("--port x --ethernet 02:00:00:00:00:01 --address 10.0.0.1/33", "length of a prefix"),

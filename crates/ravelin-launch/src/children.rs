@@ -13,10 +13,10 @@ use confinement::{Role, SeparateStart, separate};
 use guard::OwnAddresses;
 use messages::Channel;
 use messages::front::{ControlSupply, FrontBegin};
-use messages::launch::{Begin, CoreReport, Kept, LaunchMessage, PortWay, SuppliedPort, Unfinished};
+use messages::launch::{Begin, CoreReport, Kept, LaunchMessage, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_LINK_FRAME, READY_WITHIN};
 use ports::live::handed_over::ethernet_address;
-use ports::live::{HandedOver, Offloads, PortKind, VnicWishes, WantedPort, secret_file};
+use ports::live::{HandedOver, Offloads, VnicWishes, WantedPort, secret_file};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -534,12 +534,7 @@ fn supplied(
     let own = Some(own).filter(|own| !own.is_empty());
     let control = own.map(|own| Ok::<_, io::Error>(speaks(ethernet_address(&port.interface)?, own)));
     Ok(SuppliedPort {
-        way: match port.kind {
-            PortKind::Tap => PortWay::Tap,
-            PortKind::AfXdp => PortWay::AfXdp(said(&port.xdp)?),
-            PortKind::Vhost => PortWay::Vhost(said(&port.vhost)?),
-            _ => PortWay::AfPacket { frame: port.frame },
-        },
+        way: port.way.clone(),
         router: vnic.map(router),
         control: control.transpose()?,
         unfinished: match port.offloads {
@@ -551,11 +546,6 @@ fn supplied(
         promiscuous: port.promiscuous,
         mode: port.mode.clone(),
     })
-}
-
-/// What is said of a port of this kind.
-fn said<T: Clone>(of: &Option<T>) -> io::Result<T> {
-    of.clone().ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Who `control` is at a port with this Ethernet address and these addresses.

@@ -22,14 +22,14 @@ pub(crate) enum LaunchError {
     /// a port whose interface is away
     #[error("interface {0} is away")]
     Away(String),
-    /// an AF_XDP port with many queues
+    /// more descriptors than can be handed over
     #[error(
-        "interface {interface} takes {descriptors} descriptors to hand over, and {MOST_DESCRIPTORS} can be: `queues` in the file names fewer of its queues"
+        "interface {interface}: {descriptors} descriptors are to be handed over, one for each queue and two for each worker, and {MOST_DESCRIPTORS} can be at most: `queues` in the file names fewer of its queues"
     )]
-    Queues {
+    Descriptors {
         /// The interface's name.
         interface: String,
-        /// How many there are: one for each queue, and two for each worker.
+        /// How many there are.
         descriptors: usize,
     },
     /// a process cannot be started

@@ -6,15 +6,21 @@ use crate::said::say;
 use container::{ContainerError, Holder};
 use messages::limits::MOST_DESCRIPTORS;
 use ports::live::handed_over::OpenedPort;
-use ports::live::{AttachError, FramePlace, HandedOver, Netlink, VnicWishes, WantedPort};
+use ports::live::{AttachError, FrameShare, HandedOver, Netlink, VnicWishes, WantedPort};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a gateway that starts waits for interfaces that another process has, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(3);
+const BETWEEN: Duration = Duration::from_millis(50);
 
 /// A port of the gateway.
 pub(crate) struct Port<'a> {
     pub(crate) wanted: &'a WantedPort,
     /// What it has of the frames that AF_XDP ports share.
-    frames: Option<FramePlace>,
+    frames: Option<FrameShare>,
     /// Nothing while its interface is away.
     pub(crate) opened: Option<OpenedPort>,
     /// The namespaces of the container whose link it is.
@@ -27,7 +33,7 @@ impl<'a> Port<'a> {
     /// Opens it, that of a container with the container's namespaces.
     pub(crate) fn open(
         wanted: &'a WantedPort,
-        frames: Option<FramePlace>,
+        frames: Option<FrameShare>,
         settings: &Settings,
     ) -> Result<Port<'a>, LaunchError> {
         let vnic = wanted.vnic.as_ref();
@@ -47,15 +53,15 @@ impl<'a> Port<'a> {
             })
             .transpose()?;
         let mut port = Port { wanted, frames, opened: None, container, handed_over: true };
-        port.open_again(settings.workers)?;
+        patiently(|| port.open_interface(settings.workers))?;
         Ok(port)
     }
 
-    /// Opens what is there of its interface's name.
+    /// Opens the interface that has its name now.
     ///
     /// # Errors
     /// There is none, or it cannot be opened.
-    pub(crate) fn open_again(&mut self, workers: u16) -> Result<(), LaunchError> {
+    pub(crate) fn open_interface(&mut self, workers: u16) -> Result<(), LaunchError> {
         let Port { wanted, frames, container, .. } = self;
         let open = || OpenedPort::open(wanted, workers, frames.as_ref());
         self.opened = Some(in_its_network(container.as_ref(), open)?);
@@ -71,7 +77,7 @@ impl<'a> Port<'a> {
         let opened = self.opened.as_ref().ok_or_else(away)?;
         let (described, descriptors) = in_its_network(self.container.as_ref(), || opened.lanes(workers))?;
         if descriptors.len() > MOST_DESCRIPTORS {
-            return Err(LaunchError::Queues {
+            return Err(LaunchError::Descriptors {
                 interface: self.wanted.interface.clone(),
                 descriptors: descriptors.len(),
             });
@@ -92,6 +98,23 @@ impl<'a> Port<'a> {
     /// What was wanted of it, if it is the link of a container.
     pub(crate) fn vnic(&self) -> Option<&VnicWishes> {
         self.wanted.vnic.as_ref()
+    }
+}
+
+/// Tries what needs interfaces until nobody else has them any more, for a while: processes of a gateway that
+/// was killed may still be ending. Nothing else goes on meanwhile.
+///
+/// # Errors
+/// It fails, or they are still taken.
+pub(crate) fn patiently<T>(mut make: impl FnMut() -> Result<T, LaunchError>) -> Result<T, LaunchError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match make() {
+            Err(LaunchError::Port(error)) if error.is_taken() && Instant::now() < until => {
+                thread::sleep(BETWEEN);
+            }
+            made => return made,
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use crate::compiled::{Compiled, LastProgram};
 use crate::error::LaunchError;
 use crate::kept::Store;
 use crate::machines::{MachineEvent, MachineLink, Shared};
-use crate::port::Port;
+use crate::port::{Port, patiently};
 use crate::reported::{Reported, What};
 use crate::restart::Restart;
 use crate::said::say;
@@ -38,7 +38,7 @@ use crate::sockets;
 use confinement::{ProcessEnd, Role};
 use messages::limits::{READY_WITHIN, TAKEN_OVER_WITHIN};
 use messages::listening::Listening;
-use ports::live::FramePlace;
+use ports::live::FrameShare;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -83,6 +83,8 @@ struct Supervisor<'a> {
     machines: Vec<MachineLink>,
     /// How often a port was handed over anew.
     renewals: u64,
+    /// When it was tried last to open interfaces that were away.
+    looked: Instant,
     /// Nothing if it could not be made again.
     listening: Option<Listening>,
     /// Whether a process has had it.
@@ -134,7 +136,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
             "ravelin-launch: the core is of the native tier: Cranelift, a compiler, is within the trusted part",
         );
     }
-    let frames = FramePlace::of_all(&settings.ports, settings.workers)?;
+    let frames = patiently(|| Ok(FrameShare::of_all(&settings.ports, settings.workers)?))?;
     let ports = settings.ports.iter().zip(frames);
     let ports = ports.map(|(wanted, frames)| Port::open(wanted, frames, settings));
     let ports = ports.collect::<Result<Vec<_>, _>>()?;
@@ -156,6 +158,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         ports,
         machines,
         renewals: 0,
+        looked: Instant::now(),
         listening,
         listened: false,
         store,
@@ -174,7 +177,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         front_listens,
         metrics_listens,
     };
-    supervisor.start_core()?;
+    patiently(|| supervisor.start_core())?;
     loop {
         match heard.recv_timeout(supervisor.left()) {
             Ok(Event::Signal(SIGHUP)) => {
@@ -307,7 +310,14 @@ impl Supervisor<'_> {
     /// A core has taken over: the one before it ends, with what was started for it.
     fn took_over(&mut self) {
         let Some(successor) = self.successor.take() else { return };
-        self.core = Some(successor.core);
+        let mut core = successor.core;
+        // Meanwhile an interface may have gone.
+        for (port, number) in self.ports.iter().zip(1..) {
+            if !port.handed_over && port.vnic().is_none() {
+                core.let_go(number);
+            }
+        }
+        self.core = Some(core);
         self.machines.iter_mut().for_each(MachineLink::taken_over);
         (self.locked, self.active) = (true, true);
         self.core_restart = Restart::new();
@@ -515,7 +525,12 @@ impl Supervisor<'_> {
 
     /// Where the interface of a port has gone, whatever is there of its name is opened and handed over.
     fn look(&mut self) {
-        let Supervisor { settings, ports, machines, renewals, core, successor, .. } = self;
+        let Supervisor { settings, ports, machines, renewals, core, successor, looked, .. } = self;
+        // What cannot be opened costs time, however much is heard.
+        let opens = looked.elapsed() >= LOOK;
+        if opens {
+            *looked = Instant::now();
+        }
         for (port, number) in ports.iter_mut().zip(1..) {
             let name = &port.wanted.interface;
             if port.opened.as_ref().is_some_and(|opened| !opened.is_there()) {
@@ -527,9 +542,9 @@ impl Supervisor<'_> {
                 }
                 say(&format!("ravelin-launch: port {number}: {name} is gone"));
             }
-            if port.opened.is_none() {
+            if port.opened.is_none() && opens {
                 // Whatever is in the way now, it may be gone the next time.
-                let _ = port.open_again(settings.workers);
+                let _ = port.open_interface(settings.workers);
             }
             if let (Some(_), Some(core), None, false) =
                 (&port.opened, core.as_mut(), &successor, port.handed_over)

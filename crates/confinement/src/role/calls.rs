@@ -80,7 +80,18 @@ const MUNMAP: AllowedCall = any("munmap", libc::SYS_munmap, "gives memory back")
 const MREMAP: AllowedCall = any("mremap", libc::SYS_mremap, "lets large memory grow");
 const MPROTECT: AllowedCall =
     never_executable("mprotect", libc::SYS_mprotect, "lets the memory of a thread's allocator grow");
-const MADVISE: AllowedCall = any("madvise", libc::SYS_madvise, "large pages, and gives memory back");
+/// Nothing else: some advice makes holes in memory that is shared.
+const MADVISE: AllowedCall = AllowedCall {
+    name: "madvise",
+    number: libc::SYS_madvise,
+    only: "`MADV_DONTNEED`, `MADV_HUGEPAGE`, `MADV_NOHUGEPAGE`",
+    why: "large pages, and gives memory back",
+    arguments: &[
+        &[is(2, libc::MADV_DONTNEED)],
+        &[is(2, libc::MADV_HUGEPAGE)],
+        &[is(2, libc::MADV_NOHUGEPAGE)],
+    ],
+};
 const BRK: AllowedCall = any("brk", libc::SYS_brk, "small memory");
 const FUTEX: AllowedCall = any("futex", libc::SYS_futex, "locks and channels between threads");
 const CLOCK_GETTIME: AllowedCall =

@@ -33,10 +33,11 @@ pub(super) use attached::attach;
 pub(super) use open::{Held, claim, system};
 pub(super) use port::Adopted;
 
-use super::frame_ring::{FrameRing, Geometry};
 #[cfg(feature = "open")]
-use super::{AttachError, WantedPort};
-use super::{Attached, HandedOver, Lane};
+use super::AttachError;
+use super::frame_ring::{FrameRing, Geometry};
+use super::handed_over::another_kind;
+use super::{Attached, HandedOver, Lane, PortWay, WantedPort};
 use incoming::Incoming;
 use outlet::Outlet;
 use packet::PortNumber;
@@ -65,12 +66,15 @@ pub(super) fn descriptors(
 /// # Errors
 /// There are not three for each lane, or a ring cannot be mapped.
 pub(super) fn adopt(
+    frame: u32,
     handed: &HandedOver,
     number: PortNumber,
     descriptors: Vec<OwnedFd>,
 ) -> io::Result<(Attached, Adopted)> {
-    let lanes = adopted_lanes(handed, descriptors)?;
-    let port = Arc::new(Port::handed_over(handed.wanted(), handed.keeps_tags, lanes.len()));
+    let lanes = adopted_lanes(frame, descriptors)?;
+    let &HandedOver { offloads, promiscuous, keeps_tags, .. } = handed;
+    let wanted = WantedPort { offloads, promiscuous, ..WantedPort::plain(&handed.interface) };
+    let port = Arc::new(Port::handed_over(wanted, keeps_tags, lanes.len()));
     Ok((attached(&port, handed.mode.clone(), number, lanes), Adopted(port)))
 }
 
@@ -80,17 +84,18 @@ impl Adopted {
     /// # Errors
     /// There are not as many as lanes, or a ring cannot be mapped.
     pub(super) fn renew(&self, handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
-        self.0.hand_over(adopted_lanes(handed, descriptors)?)?;
+        let PortWay::AfPacket { frame } = handed.way else { return Err(another_kind()) };
+        self.0.hand_over(adopted_lanes(frame, descriptors)?)?;
         self.0.presence.back(handed.mode.clone());
         Ok(())
     }
 }
 
-fn adopted_lanes(handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<Vec<OpenLane>> {
+fn adopted_lanes(frame: u32, descriptors: Vec<OwnedFd>) -> io::Result<Vec<OpenLane>> {
     if descriptors.is_empty() || !descriptors.len().is_multiple_of(3) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "each lane needs three sockets"));
     }
-    let geometry = Geometry::of(handed.frame as usize);
+    let geometry = Geometry::of(frame as usize);
     let mut lanes = Vec::new();
     let mut descriptors = descriptors.into_iter();
     while let (Some(incoming), Some(direct), Some(queued)) =

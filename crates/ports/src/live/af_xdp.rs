@@ -41,7 +41,7 @@ pub(super) use adopted::{Adopted, LaneFrames, adopt};
 #[cfg(feature = "attach")]
 pub(crate) use attach::{attach, attach_all};
 #[cfg(feature = "open")]
-pub use opened::FramePlace;
+pub use opened::FrameShare;
 #[cfg(feature = "open")]
 pub(super) use opened::OpenedXdp;
 #[cfg(feature = "open")]
@@ -67,6 +67,10 @@ const FRAMES: u32 = 4096;
 
 /// How many frames it has for copies that it sends, and entries of the rings by which packets leave.
 const TRANSMIT: u32 = 2048;
+
+/// How many ports of another process share their frames at most: what a core says of them to the next one is
+/// a message.
+const MOST_SHARING: usize = 256;
 
 /// How the frames of a worker's ports lie in its memory.
 #[derive(Clone, Copy)]

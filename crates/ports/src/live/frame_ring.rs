@@ -91,14 +91,14 @@ impl FrameRing {
 
     /// Gives back the lent frames, and says which frame will be full next, for another process that goes on
     /// with the same ring.
-    pub(crate) fn place(&mut self) -> u32 {
+    pub(crate) fn checkpoint(&mut self) -> u32 {
         self.give_back();
         // A ring has fewer frames than that.
         self.next as u32
     }
 
     /// Goes on at a frame, as the process says that has had this ring. Returns whether there is one.
-    pub(crate) fn begin_at(&mut self, place: u32) -> bool {
+    pub(crate) fn resume(&mut self, place: u32) -> bool {
         let is_there = (place as usize) < self.geometry.frames();
         if is_there {
             self.give_back();

@@ -1,4 +1,4 @@
-//! Ports that one process opens and another one runs: the first needs rights at interfaces and sees no
+//! Ports that one process opens and another one runs: the first needs rights at interfaces and looks at no
 //! packet, the second needs no rights.
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The claim on an interface, and what keeps its packets from the Linux kernel, stay with the first process.
-//! So the second one can end and another one can take its place without a moment in which the packets are
-//! anybody else's.
+//! So the second one can end and another one can take its place: meanwhile the packets wait in the sockets,
+//! or are dropped where these end with the process, as those of AF_XDP.
 
 #[cfg(feature = "open")]
 mod opened;
@@ -22,7 +22,7 @@ use super::af_packet;
 use super::af_xdp::{self, LaneFrames};
 use super::segments::packets_only;
 use super::vhost::{self, VhostRenewal};
-use super::{Attached, HandedOver, Offloads, PortKind, sys, tap};
+use super::{Attached, HandedOver, Offloads, PortWay, sys, tap};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -61,14 +61,26 @@ impl PortRenewal {
     }
 }
 
+/// Why a port does not go on with what belongs to one of another kind.
+pub(super) fn another_kind() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "a port of another kind than before")
+}
+
 /// Makes ports of descriptors that another process opened.
-#[derive(Default)]
 pub struct Adopter {
+    /// Whether a process runs that has the descriptors, too, and is to say where these go on.
+    resumes: bool,
     /// The frames that AF_XDP ports share, worker by worker.
     frames: Vec<LaneFrames>,
 }
 
 impl Adopter {
+    /// With `resumes`, a process runs that has the descriptors, too: the ports leave what it has alone until
+    /// they are told to [resume](super::Receiver::resume).
+    pub fn new(resumes: bool) -> Adopter {
+        Adopter { resumes, frames: Vec::new() }
+    }
+
     /// Makes a port whose packets carry `number`.
     ///
     /// # Errors
@@ -79,27 +91,24 @@ impl Adopter {
         number: PortNumber,
         descriptors: Vec<OwnedFd>,
     ) -> io::Result<(Attached, PortRenewal)> {
-        let (attached, renewal) = match port.kind {
-            PortKind::AfPacket => {
-                let (attached, adopted) = af_packet::adopt(port, number, descriptors)?;
+        let (attached, renewal) = match &port.way {
+            &PortWay::AfPacket { frame } => {
+                let (attached, adopted) = af_packet::adopt(frame, port, number, descriptors)?;
                 (attached, Renewed::AfPacket(adopted))
             }
-            PortKind::AfXdp => {
-                let (attached, adopted) = af_xdp::adopt(port, number, descriptors, &mut self.frames)?;
+            PortWay::AfXdp(xdp) => {
+                let frames = (&mut self.frames, self.resumes);
+                let (attached, adopted) = af_xdp::adopt(xdp, port, number, descriptors, frames)?;
                 // It neither receives nor sends segments.
                 return Ok((attached, PortRenewal(Renewed::AfXdp(adopted))));
             }
-            PortKind::Tap => {
+            PortWay::Tap => {
                 let (attached, queues) = tap::adopt(port, number, descriptors);
                 (attached, Renewed::Tap(queues))
             }
-            PortKind::Vhost => {
-                let (attached, renewal) = vhost::adopt(port, number, descriptors)?;
+            PortWay::Vhost(vhost) => {
+                let (attached, renewal) = vhost::adopt(vhost, port, number, descriptors)?;
                 (attached, Renewed::Vhost(renewal))
-            }
-            PortKind::Vnic | PortKind::Tunnel | PortKind::Empty => {
-                let what = "a kind of port that is not handed over";
-                return Err(io::Error::new(io::ErrorKind::Unsupported, what));
             }
         };
         let cut = port.offloads == Offloads::Cut;

@@ -96,16 +96,16 @@ pub trait Receiver: Send {
     /// Its port has left the loop. Ports that stay may take over what it has done for them.
     fn leaves(&mut self) {}
 
-    /// Where the next packet comes, for another process that goes on with the same descriptors: numbers that
-    /// only mean something to a half of the same kind. What came before is taken, and nothing is lent any
-    /// more.
-    fn place(&mut self) -> Vec<u32> {
+    /// Where this half stands, for another process that goes on with the same descriptors: numbers that only
+    /// mean something to a half of the same [kind](super::PortKind). What came before is taken, and nothing
+    /// is lent any more.
+    fn checkpoint(&mut self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// Goes on where another process that had the same descriptors has said. Returns whether there is such a
-    /// place; if not, nothing has changed.
-    fn begin_at(&mut self, _place: &[u32]) -> bool {
+    /// Goes on where another process that had the same descriptors stood. Returns whether that can be; if
+    /// not, nothing has changed.
+    fn resume(&mut self, _checkpoint: &[u32]) -> bool {
         true
     }
 
@@ -131,15 +131,14 @@ pub trait Sender: Send {
         None
     }
 
-    /// How far it has come, for another process that goes on with the same descriptors, as
-    /// [`Receiver::place`] says it. Nothing waits here any more.
-    fn place(&mut self) -> Vec<u32> {
+    /// Where this half stands, as [`Receiver::checkpoint`] says it. Nothing waits here any more.
+    fn checkpoint(&mut self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// Goes on where another process has said, once the receiving halves of the worker do. Returns whether
-    /// there is such a place; if not, nothing has changed.
-    fn begin_at(&mut self, _place: &[u32]) -> bool {
+    /// Goes on where another process stood, once the receiving halves of the worker do. Returns whether that
+    /// can be; if not, nothing has changed.
+    fn resume(&mut self, _checkpoint: &[u32]) -> bool {
         true
     }
 

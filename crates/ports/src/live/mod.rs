@@ -9,6 +9,8 @@ mod af_xdp;
 #[cfg(feature = "attach")]
 mod attach;
 pub mod clock;
+#[cfg(feature = "open")]
+mod datagrams;
 #[cfg(feature = "attach")]
 mod divided;
 mod empty;
@@ -36,7 +38,7 @@ pub mod sys;
 mod tap;
 #[cfg(feature = "attach")]
 pub mod trace;
-#[cfg(feature = "attach")]
+#[cfg(feature = "tunnel")]
 pub mod tunnel;
 mod untagged;
 pub mod vhost;
@@ -49,13 +51,15 @@ mod watch;
 #[cfg(feature = "open")]
 mod witness;
 
-#[cfg(feature = "attach")]
+#[cfg(feature = "tunnel")]
 pub use self::tunnel::{TunnelControl, TunnelError, TunnelWishes};
 pub use af_xdp::XdpPort;
 #[cfg(feature = "open")]
-pub use af_xdp::{FramePlace, Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
+pub use af_xdp::{FrameShare, Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
 #[cfg(feature = "attach")]
 pub use attach::{attach, attach_all};
+#[cfg(feature = "open")]
+pub use datagrams::datagram_socket;
 #[cfg(feature = "attach")]
 pub use divided::DividedInterface;
 #[cfg(feature = "attach")]
@@ -77,4 +81,4 @@ pub use tap::{GuestLink, TapError, VnicWishes, station};
 #[cfg(feature = "attach")]
 pub use tap::{HostInterface, HostMemory};
 pub use wait::{Bell, Waiter};
-pub use wanted::{AttachError, HandedOver, Offloads, PortKind, VlanPlace, WantedPort};
+pub use wanted::{AttachError, HandedOver, Offloads, PortKind, PortWay, VlanPlace, WantedPort};

@@ -130,12 +130,12 @@ impl Receiver for Cut {
         self.given < self.pieces.len() || !self.uncut.is_empty() || self.inner.has_more()
     }
 
-    fn place(&mut self) -> Vec<u32> {
-        self.inner.place()
+    fn checkpoint(&mut self) -> Vec<u32> {
+        self.inner.checkpoint()
     }
 
-    fn begin_at(&mut self, place: &[u32]) -> bool {
-        self.inner.begin_at(place)
+    fn resume(&mut self, place: &[u32]) -> bool {
+        self.inner.resume(place)
     }
 
     fn leave_checksums_open(&mut self, open: bool) {

@@ -32,17 +32,23 @@ pub use mailbox::{PeerMessage, PeerMessages};
 pub use wanted::{TunnelError, TunnelWishes, WantedPeer};
 
 use super::clock::{Clock, MachineClock};
+#[cfg(feature = "attach")]
 use super::empty::Nothing;
-use super::{AttachError, Attached, Lane, Presence, Receiver, WantedPort, secret_file};
+#[cfg(feature = "attach")]
+use super::{AttachError, Attached, Presence, Receiver, WantedPort};
+use super::{Lane, datagram_socket, secret_file};
 use incoming::Incoming;
+#[cfg(feature = "attach")]
 use mailbox::Mailbox;
 use outlet::Outlet;
 use own_end::Port;
 use packet::PortNumber;
+use std::net::UdpSocket;
 use std::sync::Arc;
-use tunnel::{CipherSuite, PeerId, Tunnel, TunnelSetup};
+use tunnel::{CipherSuite, PeerId, SecretKey, Tunnel, TunnelSetup};
 
 /// Opens the end of a tunnel.
+#[cfg(feature = "attach")]
 pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Result<Attached, AttachError> {
     let wishes = wanted.tunnel.as_ref().ok_or_else(|| AttachError::NoInterface(wanted.interface.clone()))?;
     let port = Arc::new(open(wishes)?);
@@ -64,22 +70,41 @@ pub(super) fn attach(wanted: &WantedPort, number: PortNumber, lanes: u16) -> Res
     })
 }
 
+/// The only lane of an end that another process has opened the socket for. Control messages of peers go
+/// nowhere.
+///
+/// # Errors
+/// A peer or a key is wrong, or Linux gives no further descriptor.
+pub fn lane(
+    socket: UdpSocket,
+    number: PortNumber,
+    mtu: u16,
+    secrets: Vec<SecretKey>,
+    peers: &[WantedPeer],
+) -> Result<Lane, TunnelError> {
+    let port = Arc::new(end(socket, secrets, peers)?);
+    let receive = Incoming::new(port.clone(), number, Arc::default());
+    Ok(Lane { receive: Box::new(receive), send: Box::new(Outlet::new(port, mtu, true)) })
+}
+
 fn open(wishes: &TunnelWishes) -> Result<Port, TunnelError> {
-    let listen = |source| TunnelError::Listen { address: wishes.listen, source };
+    let socket = datagram_socket(wishes.listen)
+        .map_err(|source| TunnelError::Listen { address: wishes.listen, source })?;
+    end(socket, wishes.secrets()?, &wishes.peers)
+}
+
+/// An end with these secret keys and peers.
+fn end(socket: UdpSocket, secrets: Vec<SecretKey>, peers: &[WantedPeer]) -> Result<Port, TunnelError> {
     let now = MachineClock.now();
-    let setup = TunnelSetup {
-        secrets: wishes.secrets()?,
-        aes: CipherSuite::aes_in_hardware(),
-        now: now.program,
-        started: now.wall,
-    };
+    let setup =
+        TunnelSetup { secrets, aes: CipherSuite::aes_in_hardware(), now: now.program, started: now.wall };
     // The system has random bytes for whoever asks, once it has any; so nothing fails later.
-    secret_file::random(&mut [0; 32]).map_err(listen)?;
+    secret_file::random(&mut [0; 32])?;
     let random = |bytes: &mut [u8]| secret_file::random(bytes).expect("the system gives random bytes");
     let mut tunnel = Tunnel::new(setup, Box::new(random))?;
-    for peer in &wishes.peers {
+    for peer in peers {
         tunnel.add_peer(PeerId(peer.number), peer.setup())?;
         tunnel.set_control_only(PeerId(peer.number), !peer.packets)?;
     }
-    Port::open(wishes.listen, tunnel).map_err(listen)
+    Ok(Port::of(socket, tunnel)?)
 }

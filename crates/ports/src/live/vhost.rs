@@ -24,7 +24,10 @@ mod virtqueue;
 
 use super::clock::Now;
 use super::empty::Nothing;
-use super::{Attached, HandedOver, Lane, Offloads, Presence, ReceiveLosses, Receiver, SendLosses, Sender};
+use super::handed_over::another_kind;
+use super::{
+    Attached, HandedOver, Lane, Offloads, PortWay, Presence, ReceiveLosses, Receiver, SendLosses, Sender,
+};
 use bell::Bell;
 use guest_memory::{GuestMemory, Part};
 use limits::{BYTES_AT_ONCE, LONGEST_FRAME, STEPS_AT_ONCE};
@@ -79,11 +82,11 @@ pub(super) struct VhostRenewal {
 /// # Errors
 /// A descriptor is missing, or Linux gives no further one.
 pub(super) fn adopt(
+    vhost: &VhostPort,
     handed: &HandedOver,
     number: PortNumber,
     mut descriptors: Vec<OwnedFd>,
 ) -> io::Result<(Attached, VhostRenewal)> {
-    let vhost = handed.vhost.as_ref().ok_or_else(|| wrong("nothing is known of it"))?;
     let files = descriptors.split_off(descriptors.len().min(1));
     let bell = descriptors.pop().ok_or_else(|| wrong("its bell is missing"))?;
     let bell = Bell::of(bell)?;
@@ -149,8 +152,8 @@ impl VhostRenewal {
     /// # Errors
     /// A descriptor is missing; the memory or a ring is not as it must be. There is no machine then.
     pub(super) fn renew(&self, handed: &HandedOver, mut descriptors: Vec<OwnedFd>) -> io::Result<()> {
+        let PortWay::Vhost(vhost) = &handed.way else { return Err(another_kind()) };
         let VhostRenewal { port, machines } = self;
-        let vhost = handed.vhost.as_ref().ok_or_else(|| wrong("nothing is known of it"))?;
         let files = descriptors.split_off(descriptors.len().min(1));
         let bell = descriptors.pop().ok_or_else(|| wrong("its bell is missing"))?;
         // Nothing waits for this thread while the memory goes.

@@ -8,7 +8,7 @@ use super::{Middleware, NOBODY, TunnelError, TunnelWishes};
 #[cfg(feature = "open")]
 use super::{XdpError, XdpWishes};
 use serde::de::{Error, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::{fmt, io};
 
 /// By which way packets come off an interface and leave by it.
@@ -186,38 +186,44 @@ impl WantedPort {
     }
 }
 
+/// By which way packets come and leave at a port that another process opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PortWay {
+    /// AF_PACKET sockets, three for each worker, whose rings have frames of so many bytes.
+    AfPacket {
+        /// Bytes of a frame.
+        frame: u32,
+    },
+    /// AF_XDP sockets, and the memory of frames.
+    AfXdp(XdpPort),
+    /// A TAP device, with a queue for each worker.
+    Tap,
+    /// The network card of a virtual machine (vhost-user): a bell, and a file for each region of memory.
+    Vhost(VhostPort),
+}
+
 /// What has to be known of a port beside its descriptors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandedOver {
     /// The interface's name.
     pub interface: String,
-    /// By which way: AF_PACKET, AF_XDP, TAP or vhost-user.
-    pub kind: PortKind,
+    /// By which way.
+    pub way: PortWay,
     /// What to do with unfinished packets.
     pub offloads: Offloads,
     /// Whether packets that are meant for other stations are taken, too.
     pub promiscuous: bool,
     /// Whether priority tags are left in, as for a port whose frames are judged byte by byte.
     pub keeps_tags: bool,
-    /// Bytes of a frame of the ring; 0 for other kinds than AF_PACKET.
-    pub frame: u32,
-    /// What a virtual machine shares, if it is of that kind.
-    pub vhost: Option<VhostPort>,
-    /// What is to be known of AF_XDP, if it is of that kind.
-    pub xdp: Option<XdpPort>,
     /// How the port is attached, as a text for people.
     pub mode: String,
 }
 
-impl HandedOver {
-    /// What is wanted of an interface that was opened so.
-    pub(super) fn wanted(&self) -> WantedPort {
-        WantedPort {
-            kind: self.kind.clone(),
-            offloads: self.offloads,
-            promiscuous: self.promiscuous,
-            ..WantedPort::plain(&self.interface)
-        }
+#[cfg(feature = "open")]
+impl AttachError {
+    /// Whether somebody has it who may go: a process that has ended lets go of its interfaces a moment later.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, AttachError::Xdp(XdpError::QueueTaken { .. } | XdpError::Taken { .. }))
     }
 }
 

@@ -1,12 +1,16 @@
 //! Ports of AF_XDP beside a confined core: `launch` makes the sockets and the memory of frames, and the core
 //! has neither rights at the interfaces nor the right to make others.
 
-use super::upgraded::{UPGRADES, numbered, signal};
-use super::{A, Trusted, built, plug};
+use super::upgraded::{SaysOver, UPGRADES, numbered, signal};
+use super::{A, Trusted, built, plug, signed};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 /// With these settings of its first port and of its second one.
 fn with(test: &str, arguments: &[&str], [first, second]: [&str; 2]) -> Option<Trusted> {
@@ -65,19 +69,62 @@ fn a_core_takes_over_the_frames_of_another_and_no_datagram_is_lost() {
 }
 
 #[test]
+fn a_takeover_that_is_refused_again_and_again_leaves_frames_and_rings_as_they_are() {
+    let test = "a_takeover_that_is_refused_again_and_again_leaves_frames_and_rings_as_they_are";
+    let xdp = "kind = \"af_xdp\"\n";
+    let in_file = format!("{xdp}{}", signed::trust());
+    let trusted = signed::gateway_with(test, &in_file, |folder| {
+        let file = folder.join("gateway.toml");
+        let text = fs::read_to_string(&file).expect("written");
+        let to_a = "interface = \"to-a\"\n";
+        fs::write(file, text.replace(to_a, &format!("{to_a}{xdp}"))).expect("written");
+    });
+    let Some(trusted) = trusted else { return };
+    trusted.installed(2, false, &["--confirm-within", "600s"]);
+    let core = trusted.core();
+    let (sent, came) = numbered(&trusted, || {
+        for _ in 0..UPGRADES {
+            signal(&trusted, Signal::USR2);
+            trusted.hears("a policy waits to be confirmed");
+        }
+    });
+    assert!(sent > 0);
+    assert!(came.iter().copied().eq(0..sent), "{} of {sent} came", came.len());
+    assert_eq!(trusted.core(), core);
+    assert_eq!(trusted.passes(), 0);
+}
+
+#[test]
 fn whatever_dies_or_goes_away_datagrams_pass_by_af_xdp_again() {
     let test = "whatever_dies_or_goes_away_datagrams_pass_by_af_xdp_again";
-    let Some(trusted) = with(test, &[], ["kind = \"af_xdp\"\nkeep_from_kernel = true", "kind = \"af_xdp\""])
-    else {
-        return;
-    };
+    let ports = ["kind = \"af_xdp\"\nqueues = [0]", "kind = \"af_xdp\""];
+    let Some(trusted) = with(test, &[], ports) else { return };
     trusted.hears("core: program 2 runs");
     assert_eq!(trusted.passes(), 0);
-    for _ in 0..3 {
-        trusted.kill("ravelin-core");
-        trusted.hears("core: program 2 runs");
-        assert_eq!(trusted.passes(), 0);
-    }
+    // The machine is a host at the first port, too, and hears nothing of that even while no core runs.
+    let own = Ipv4Addr::new(10, 1, 1, 3);
+    trusted.gateway.links().expect("links").address("to-a", own, 24).expect("an address");
+    let neighbour = ["neighbour", "replace", &own.to_string(), "lladdr", "02:00:00:00:09:01", "dev", "eth"];
+    assert!(trusted.a.run("ip", &neighbour, "").expect("it runs").status.success());
+    let machine = trusted.gateway.inside(|| UdpSocket::bind((own, 9))).expect("in the namespace");
+    machine.set_nonblocking(true).expect("so");
+    let from = trusted.a.inside(|| UdpSocket::bind((A, 0))).expect("in the namespace");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                from.send_to(b"to the machine", (own, 9)).expect("sent");
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        let _over = SaysOver(&is_over);
+        for _ in 0..3 {
+            trusted.kill("ravelin-core");
+            trusted.hears("core: program 2 runs");
+            assert_eq!(trusted.passes(), 0);
+        }
+    });
+    assert!(machine.recv(&mut [0; 32]).is_err(), "the machine got a datagram");
     let unplug = || {
         let output = trusted.gateway.run("ip", &["link", "delete", "to-a"], "").expect("it runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -124,5 +171,9 @@ fn several_queues_are_shared_out_among_workers_that_another_core_takes_over() {
         no_datagram_is_lost(&trusted);
         let mode = mode(&trusted, 1);
         assert!(mode.contains(wanted), "{mode}");
+        // The hash of each flow chooses its queue.
+        for _ in 0..16 {
+            assert_eq!(trusted.passes(), 0);
+        }
     }
 }

@@ -124,7 +124,7 @@ impl Trusted {
     }
 
     /// Hands in a policy that two have signed, and returns its hash.
-    fn installed(&self, version: u64, opens: bool, more: &[&str]) -> String {
+    pub(crate) fn installed(&self, version: u64, opens: bool, more: &[&str]) -> String {
         let bundle = signed(&policy(self.folder.path(), version, opens), &[1, 2]);
         let (well, said) = self.install(&bundle, more);
         assert!(well && said.contains(&format!("version {version} runs, signed by bert and cleo")), "{said}");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub(super) const UPGRADES: usize = 5;
 
 /// Says so when it goes, also by a panic: who waits for it is to end, too.
-struct SaysOver<'a>(&'a AtomicBool);
+pub(super) struct SaysOver<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for SaysOver<'_> {
     fn drop(&mut self) {

@@ -171,6 +171,9 @@ pub(crate) const ACTIONS: &[Action] = &[
     action("make-executable-with-key", libc::SYS_pkey_mprotect, |g| {
         numbers(&[g.memory as i64, PAGE as i64, (libc::PROT_READ | libc::PROT_EXEC).into(), -1])
     }),
+    action("make-hole-in-memory", libc::SYS_madvise, |g| {
+        numbers(&[g.memory as i64, PAGE as i64, libc::MADV_REMOVE.into()])
+    }),
     action("make-file-of-memory", libc::SYS_memfd_create, |g| numbers(&[g.text("x") as i64])),
     reaching("make-secret-memory", libc::SYS_memfd_secret, &[libc::ENOSYS], |_| numbers(&[])),
     action("lock-memory", libc::SYS_mlock, |g| numbers(&[g.memory as i64, PAGE as i64])),

@@ -140,16 +140,16 @@ impl Receiver for Incoming {
         self.open = open && self.port.wanted.offloads != Offloads::Off;
     }
 
-    fn place(&mut self) -> Vec<u32> {
+    fn checkpoint(&mut self) -> Vec<u32> {
         if let Some((socket, ring)) = self.port.incoming[self.lane].take() {
             // What came by the interface that has vanished since is lost with it.
             self.renew(socket, ring);
         }
-        vec![self.ring.place()]
+        vec![self.ring.checkpoint()]
     }
 
-    fn begin_at(&mut self, place: &[u32]) -> bool {
-        matches!(place, &[place] if self.ring.begin_at(place))
+    fn resume(&mut self, place: &[u32]) -> bool {
+        matches!(place, &[place] if self.ring.resume(place))
     }
 
     fn losses(&mut self) -> ReceiveLosses {

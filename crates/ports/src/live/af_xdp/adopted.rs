@@ -7,8 +7,9 @@ use super::outlet::{Exit, Outlet};
 use super::port::{self, Port};
 use super::shared::XdpPort;
 use super::socket::Socket;
-use super::{FRAMES, LONGEST_CHUNK, Layout, Pool};
-use crate::live::{Attached, HandedOver, Lane};
+use super::{FRAMES, LONGEST_CHUNK, Layout, MOST_SHARING, Pool};
+use crate::live::handed_over::another_kind;
+use crate::live::{Attached, HandedOver, Lane, PortWay};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -55,9 +56,9 @@ impl LaneFrames {
     /// What a port has of them, once.
     fn take(&mut self, xdp: &XdpPort) -> Option<Share> {
         let LaneFrames { pool, shares } = self;
-        let is_so =
+        let same_layout =
             pool.layout.chunk == xdp.chunk as usize && pool.layout.sharing == usize::from(xdp.sharing);
-        shares.get_mut(usize::from(xdp.place)).filter(|_| is_so).and_then(Option::take)
+        shares.get_mut(usize::from(xdp.index)).filter(|_| same_layout).and_then(Option::take)
     }
 }
 
@@ -67,7 +68,8 @@ impl Adopted {
     /// # Errors
     /// There are not as many as lanes, or a ring cannot be mapped.
     pub(in crate::live) fn renew(&self, handed: &HandedOver, descriptors: Vec<OwnedFd>) -> io::Result<()> {
-        let xdp = described(handed)?;
+        let PortWay::AfXdp(xdp) = &handed.way else { return Err(another_kind()) };
+        check(xdp)?;
         let lanes = by_lane(xdp, descriptors)?.into_iter();
         self.0.hand_over(lanes.map(|lane| Ok(mapped(xdp, lane)?.0)).collect::<io::Result<_>>()?)?;
         self.0.presence.back(handed.mode.clone());
@@ -76,19 +78,21 @@ impl Adopted {
 }
 
 /// Makes a port of sockets that another process opened. The first of the ports that share frames has them
-/// mapped.
+/// mapped. One that `resumes` touches neither frames nor rings before it is told where another process
+/// stands, which still has them.
 ///
 /// # Errors
 /// The descriptors do not suit the description, the port has been adopted before, or Linux refuses.
 pub(in crate::live) fn adopt(
+    xdp: &XdpPort,
     handed: &HandedOver,
     number: PortNumber,
     descriptors: Vec<OwnedFd>,
-    frames: &mut Vec<LaneFrames>,
+    (frames, resumes): (&mut Vec<LaneFrames>, bool),
 ) -> io::Result<(Attached, Adopted)> {
-    let xdp = described(handed)?;
+    check(xdp)?;
     let lanes = by_lane(xdp, descriptors)?;
-    let port = Arc::new(Port::unwatched(number, handed.offloads, xdp.zero_copy, lanes.len()));
+    let port = Arc::new(Port::unwatched(number, handed.offloads, lanes.len()));
     let mut attached = Vec::new();
     for (index, lane) in lanes.into_iter().enumerate() {
         let ((entrance, exit), file) = mapped(xdp, lane)?;
@@ -96,12 +100,14 @@ pub(in crate::live) fn adopt(
             frames.push(LaneFrames::map(xdp, &file)?);
         }
         let pool = frames[index].pool.clone();
-        let share = frames[index].take(xdp).ok_or_else(|| wrong("its frames are not its own"))?;
+        let share = frames[index]
+            .take(xdp)
+            .ok_or_else(|| wrong("another port has its frames, or they are laid out otherwise"))?;
         let Share { home, receiving, copies } = share;
-        attached.push(Lane {
-            receive: Box::new(Incoming::new(entrance, receiving, home, pool.clone(), port.clone(), index)),
-            send: Box::new(Outlet::new(exit, pool.clone(), copies, port.clone(), index, xdp.place.into())),
-        });
+        let mut incoming = Incoming::new(entrance, receiving, home, pool.clone(), port.clone(), index);
+        let mut outlet = Outlet::new(exit, pool, copies, port.clone(), index, xdp.index.into());
+        (incoming.owns_rings, outlet.owns_rings) = (!resumes, !resumes);
+        attached.push(Lane { receive: Box::new(incoming), send: Box::new(outlet) });
     }
     let presence = port.presence.clone();
     Ok((Attached::alone(handed.interface.clone(), handed.mode.clone(), attached, presence), Adopted(port)))
@@ -111,11 +117,11 @@ fn wrong(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// What is said of a port, if it can be.
-fn described(handed: &HandedOver) -> io::Result<&XdpPort> {
-    let xdp = handed.xdp.as_ref().ok_or_else(|| wrong("nothing is said of its frames"))?;
-    let can_be = (1..=LONGEST_CHUNK).contains(&(xdp.chunk as usize));
-    if can_be { Ok(xdp) } else { Err(wrong("no frame can be so long")) }
+/// Whether frames can be so long, and so many ports share them.
+fn check(xdp: &XdpPort) -> io::Result<()> {
+    let can_be =
+        (1..=LONGEST_CHUNK).contains(&(xdp.chunk as usize)) && usize::from(xdp.sharing) <= MOST_SHARING;
+    if can_be { Ok(()) } else { Err(wrong("no frame can be so long, or no memory have so many ports")) }
 }
 
 /// The descriptors of each lane.

@@ -1,15 +1,14 @@
 //! Makes AF_XDP ports of interfaces. It tries the fastest mode first: zero-copy in the driver, copies in the
 //! driver, copies after the driver.
 
-use super::attached::{Held, PATIENCE};
+use super::attached::{Held, PATIENCE, halves};
 use super::calls::opening as calls;
 use super::frames::Home;
 use super::incoming::Incoming;
-use super::interface::{self, Interface, Memory, QueueSocket, chunk};
+use super::interface::{Interface, Memory, QueueSocket, all_at_best, chunk};
 use super::memory::Part;
 use super::outlet::Outlet;
 use super::port::Port;
-use super::wanted::may_be_zero_copy;
 use super::{FRAMES, Layout, Pool};
 use crate::live::{AttachError, Attached, Lane, WantedPort};
 use packet::PortNumber;
@@ -30,17 +29,8 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
             Ok((port, Interface::find(wanted, lanes, PATIENCE).map_err(|error| (port, error))?))
         })
         .collect::<Result<_, _>>()?;
-    let wishes = || ports.iter().map(|(_, wanted)| &wanted.xdp);
-    let mut opened = None;
-    if wishes().all(may_be_zero_copy) {
-        match open(&interfaces, lanes, true) {
-            Ok(workers) => opened = Some(workers),
-            Err(refused) if wishes().any(|wishes| wishes.zero_copy == Some(true)) => return Err(refused),
-            // Most drivers cannot, and say so in different ways.
-            Err(_) => {}
-        }
-    }
-    let workers = opened.map_or_else(|| open(&interfaces, lanes, false), Ok)?;
+    let wishes = ports.iter().map(|(_, wanted)| &wanted.xdp);
+    let workers = all_at_best(wishes, |zero_copy| open(&interfaces, lanes, zero_copy))?;
     let first = workers.iter().flat_map(|worker| worker.ports.iter().flat_map(|port| &port.sockets)).next();
     let zero_copy = first.is_some_and(|first| calls::is_zero_copy(&first.socket.fd).unwrap_or(false));
     let chunk = workers.first().map_or(0, |worker| worker.pool.layout.chunk);
@@ -49,11 +39,10 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
     for (number, (port, interface)) in interfaces.into_iter().enumerate() {
         let refused = |error| (port, error);
         let sockets = workers.iter().flat_map(|worker| &worker.ports[number].sockets);
-        let (redirect, place) = interface.redirect(sockets).map_err(refused)?;
-        let mode = interface.mode(place, chunk, zero_copy, workers.len());
+        let (redirect, mode) = interface.redirect(sockets).map_err(refused)?;
+        let mode = interface.obtained(mode, chunk, zero_copy, workers.len());
         let held = Held::new(interface.witness, redirect);
-        let port =
-            Port::watched(port, &interface.wanted, held, &memory, chunk, zero_copy).map_err(refused)?;
+        let port = Port::watched(port, &interface.wanted, held, &memory, chunk).map_err(refused)?;
         attached.push((port, interface.wanted.interface, mode));
     }
     let mut all: Vec<Vec<Lane>> = attached.iter().map(|_| Vec::new()).collect();
@@ -130,7 +119,7 @@ fn open_worker(
 impl PortParts {
     /// The lane of a port; `number` is the port's among those of the worker.
     fn lane(self, port: &Arc<Port>, lane: usize, pool: &Arc<Pool>, number: u32) -> io::Result<Lane> {
-        let (entrance, exit) = interface::halves(self.sockets)?;
+        let (entrance, exit) = halves(self.sockets)?;
         let mut incoming =
             Incoming::new(entrance, self.receiving, self.home, pool.clone(), port.clone(), lane);
         // Whoever sends before the first look is heard.

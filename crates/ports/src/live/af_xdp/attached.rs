@@ -2,11 +2,12 @@
 //! when an interface of this name is there again. The frames stay the same, so that packets which lie in
 //! them are not lost and the other ports do not notice.
 
-use super::interface::{Interface, Memory, QueueSocket, longest};
+use super::incoming::Entrance;
+use super::interface::{Interface, Memory, QueueSocket, any_of, at_best};
 use super::memory::Pages;
-use super::port::Port;
+use super::outlet::Exit;
+use super::port::{self, Port};
 use super::redirect::Redirect;
-use super::{XdpError, interface};
 use crate::live::watch::{self, Watched};
 use crate::live::witness::Witness;
 use crate::live::{AttachError, WantedPort};
@@ -53,11 +54,10 @@ impl Port {
         held: Held,
         memory: &[Arc<Pages>],
         chunk: usize,
-        zero_copy: bool,
     ) -> Result<Arc<Port>, AttachError> {
         let held = Mutex::new(Some(held));
         let watching = Watching { wanted: wanted.clone(), held, memory: memory.to_vec(), chunk };
-        let port = Port::unwatched(number, wanted.offloads, zero_copy, memory.len());
+        let port = Port::unwatched(number, wanted.offloads, memory.len());
         let port = Arc::new(Port { watching: Some(watching), ..port });
         let interface = || wanted.interface.clone();
         watch::watch(&wanted.interface, &port).map_err(|source| AttachError::System {
@@ -75,24 +75,30 @@ impl Watching {
         let Watching { wanted, memory, chunk, .. } = self;
         let lanes = memory.len();
         let interface = Interface::find(wanted, lanes as u16, PATIENCE)?;
-        let (mtu, most) = (interface.mtu, longest(*chunk));
-        if mtu > most {
-            return Err(XdpError::Long { interface: wanted.interface.clone(), mtu, most }.into());
-        }
+        interface.fits(*chunk)?;
         let sockets = |zero_copy| -> Result<Vec<Vec<QueueSocket>>, AttachError> {
             let each = memory.iter().enumerate().map(|(lane, pages)| {
                 interface.sockets(lane, lanes, Memory { pages, chunk: *chunk, zero_copy }, None)
             });
             each.collect()
         };
-        let (sockets, zero_copy) = interface::at_best(port.zero_copy, &wanted.xdp, sockets)?;
-        let (redirect, place) = interface.redirect(sockets.iter().flatten())?;
-        let mode = interface.mode(place, *chunk, zero_copy, lanes);
-        let halves = sockets.into_iter().map(interface::halves).collect::<io::Result<_>>();
+        let (sockets, zero_copy) = at_best(chunk.is_power_of_two(), &wanted.xdp, sockets)?;
+        let (redirect, mode) = interface.redirect(sockets.iter().flatten())?;
+        let mode = interface.obtained(mode, *chunk, zero_copy, lanes);
+        let halves = sockets.into_iter().map(halves).collect::<io::Result<_>>();
         port.hand_over(halves.map_err(interface.failed("waiting for several queues"))?)
             .map_err(interface.failed("going on with its sockets"))?;
         Ok((Held::new(interface.witness, redirect), mode))
     }
+}
+
+/// What the two halves of a lane have of its sockets.
+///
+/// # Errors
+/// Linux gives no descriptor for all of them.
+pub(super) fn halves(sockets: Vec<QueueSocket>) -> io::Result<(Entrance, Exit)> {
+    let any = any_of(&sockets)?;
+    port::halves(sockets.into_iter().map(|socket| socket.socket).collect(), any)
 }
 
 impl Watched for Port {

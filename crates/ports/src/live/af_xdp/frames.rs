@@ -181,24 +181,29 @@ impl<W: Word> Home<W> {
         }
     }
 
-    /// What is said of each frame, once the program has none any more.
-    pub(crate) fn told(&mut self) -> Vec<u32> {
+    /// Takes back what the program has, and says of each frame where it is, for a process that takes over: 0
+    /// if it is free, 1 if the kernel has it to receive into, and 3 and more if the sending half of number 0
+    /// and more has it.
+    pub(crate) fn checkpoint(&mut self) -> Vec<u32> {
         self.settle();
         self.marks.marks.iter().map(|mark| mark.load(Ordering::Relaxed)).collect()
     }
 
-    /// Goes on with frames of which another process said this; all sending halves together are `halves`.
-    /// Returns whether it can be; if not, nothing has changed.
-    pub(crate) fn begin(&mut self, told: &[u32], halves: u32) -> bool {
-        let can_be = |mark: u32| mark != LENT && mark < TAKEN + halves;
-        if told.len() != self.marks.marks.len() || !told.iter().all(|&mark| can_be(mark)) {
+    /// Goes on with the frames of another process, which said this of them. So many of them the kernel has,
+    /// and there are so many sending halves. Returns whether that can be; if not, nothing has changed.
+    pub(crate) fn resume(&mut self, marks: &[u32], of_kernel: usize, halves: u32) -> bool {
+        let can_be = |mark: &u32| *mark != LENT && *mark < TAKEN + halves;
+        if marks.len() != self.marks.marks.len()
+            || !marks.iter().all(can_be)
+            || marks.iter().filter(|mark| **mark == KERNEL).count() != of_kernel
+        {
             return false;
         }
-        for (mark, &told) in self.marks.marks.iter().zip(told) {
-            mark.store(told, Ordering::Relaxed);
+        for (own, &mark) in self.marks.marks.iter().zip(marks) {
+            own.store(mark, Ordering::Relaxed);
         }
-        let frames = (0..told.len() as u32).rev();
-        self.free = frames.filter(|&frame| told[frame as usize] == OTHERS).collect();
+        let frames = (0..marks.len() as u32).rev();
+        self.free = frames.filter(|&frame| marks[frame as usize] == OTHERS).collect();
         true
     }
 }

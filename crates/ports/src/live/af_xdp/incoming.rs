@@ -6,7 +6,7 @@ use super::memory::Part;
 use super::metadata;
 use super::port::Port;
 use super::ring::{Consumer, Producer};
-use super::{FIRST, FRAMES, Pool};
+use super::{FIRST, Pool};
 use crate::live::clock::Now;
 use crate::live::sys::{self, Shared};
 use crate::live::{Offloads, ReceiveLosses, Receiver, untagged};
@@ -50,6 +50,8 @@ pub(super) struct Incoming {
     before: ReceiveLosses,
     port: Arc<Port>,
     lane: usize,
+    /// Whether frames and rings are this process's own, rather than still those of another one.
+    pub(super) owns_rings: bool,
 }
 
 impl Incoming {
@@ -63,7 +65,20 @@ impl Incoming {
     ) -> Incoming {
         let Entrance { queues, any } = entrance;
         let (losses, before, open) = (ReceiveLosses::default(), ReceiveLosses::default(), false);
-        Incoming { part, home, pool, queues, any, turn: 0, open, losses, before, port, lane }
+        Incoming {
+            part,
+            home,
+            pool,
+            queues,
+            any,
+            turn: 0,
+            open,
+            losses,
+            before,
+            port,
+            lane,
+            owns_rings: true,
+        }
     }
 
     /// Gives the kernel frames to receive into.
@@ -132,6 +147,9 @@ impl Receiver for Incoming {
     fn receive<'a>(&'a mut self, batch: &mut Batch, now: Now) -> &'a mut [u8] {
         batch.clear();
         batch.headroom = HEADROOM as u32;
+        if !self.owns_rings {
+            return &mut [];
+        }
         // What came by the sockets before comes first.
         if self.queues.iter_mut().all(|queue| queue.received.is_empty()) {
             self.look_for_others();
@@ -140,7 +158,7 @@ impl Receiver for Incoming {
         let Incoming { part, home, pool, queues, turn, open, losses, port, .. } = self;
         let (start, offloads) = (part.start(), port.offloads != Offloads::Off);
         let chunk = pool.layout.chunk;
-        let describe = *open && !port.zero_copy;
+        let describe = *open && !chunk.is_power_of_two();
         let memory = part.bytes();
         let count = queues.len();
         for number in 0..count {
@@ -148,13 +166,13 @@ impl Receiver for Incoming {
             while !batch.is_full()
                 && let Some(entry) = queue.received.pop()
             {
-                queue.held = queue.held.saturating_sub(1);
                 let Arrived { at, length } = Arrived::read(entry);
                 let place = at.checked_sub(start).filter(|place| home.lend((place / chunk) as u32));
                 let Some(place) = place else {
                     losses.unreadable += 1;
                     continue;
                 };
+                queue.held = queue.held.saturating_sub(1);
                 let Some(bytes) = memory.get_mut(place..place + length) else {
                     losses.unreadable += 1;
                     continue;
@@ -190,25 +208,31 @@ impl Receiver for Incoming {
         self.open = open;
     }
 
-    /// How many frames the kernel has for each queue, and what is said of each frame.
-    fn place(&mut self) -> Vec<u32> {
+    /// | how many frames the kernel has for a queue | … | what is said of a frame | … |
+    ///
+    /// There is one number for each queue, and one for each frame of the home, as [`Home::checkpoint`] says
+    /// it.
+    fn checkpoint(&mut self) -> Vec<u32> {
         // What came by an interface that has vanished since is lost with it.
         self.look_for_others();
         let held = self.queues.iter().map(|queue| queue.held as u32).collect();
-        [held, self.home.told()].concat()
+        [held, self.home.checkpoint()].concat()
     }
 
-    fn begin_at(&mut self, place: &[u32]) -> bool {
-        let Some((held, frames)) = place.split_at_checked(self.queues.len()) else { return false };
-        if held.iter().any(|&held| held > FRAMES) || !self.home.begin(frames, self.pool.homes.len() as u32) {
+    fn resume(&mut self, checkpoint: &[u32]) -> bool {
+        let Some((held, frames)) = checkpoint.split_at_checked(self.queues.len()) else { return false };
+        let can_be = held.iter().zip(&self.queues).all(|(&held, queue)| held as usize <= queue.share);
+        let held_together = held.iter().map(|&held| held as usize).sum();
+        if !can_be || !self.home.resume(frames, held_together, self.pool.homes.len() as u32) {
             return false;
         }
         for (queue, &held) in self.queues.iter_mut().zip(held) {
             queue.held = held as usize;
-            queue.fill.go_on();
-            queue.received.go_on();
+            queue.fill.resume();
+            queue.received.resume();
         }
         self.before = self.at_sockets();
+        self.owns_rings = true;
         true
     }
 

@@ -2,11 +2,8 @@
 //! errors when one of them cannot be made.
 
 use super::calls::opening as calls;
-use super::incoming::Entrance;
 use super::memory::Pages;
-use super::order::{Order, Place};
-use super::outlet::Exit;
-use super::port;
+use super::order::{Order, QueueId};
 use super::redirect::{self, Redirect};
 use super::socket::Socket;
 use super::wanted::{Mode, Wishes, XdpError};
@@ -56,15 +53,6 @@ pub(super) struct QueueSocket {
     pub(super) socket: Socket,
 }
 
-/// What the two halves of a lane have of its sockets.
-///
-/// # Errors
-/// Linux gives no descriptor for all of them.
-pub(super) fn halves(sockets: Vec<QueueSocket>) -> io::Result<(Entrance, Exit)> {
-    let any = any_of(&sockets)?;
-    port::halves(sockets.into_iter().map(|socket| socket.socket).collect(), any)
-}
-
 /// A descriptor with a number of its own that can be read when one of the sockets can.
 ///
 /// # Errors
@@ -82,7 +70,7 @@ pub(super) fn any_of(sockets: &[QueueSocket]) -> io::Result<OwnedFd> {
 /// that packets are copied. Says which it is.
 ///
 /// # Errors
-/// Neither can be had, or copies are not wanted.
+/// Neither can be had, copies are not wanted, or somebody still has a queue.
 pub(super) fn at_best<T>(
     zero_copy: bool,
     wishes: &Wishes,
@@ -90,11 +78,38 @@ pub(super) fn at_best<T>(
 ) -> Result<(T, bool), AttachError> {
     match zero_copy {
         true => match open(true) {
-            Err(_) if wishes.zero_copy != Some(true) => Ok((open(false)?, false)),
+            Err(error) if wishes.zero_copy != Some(true) && !error.is_taken() => Ok((open(false)?, false)),
             opened => Ok((opened?, true)),
         },
         false => Ok((open(false)?, false)),
     }
+}
+
+/// Opens ports that share memory so that drivers use the frames themselves if that is wanted nowhere
+/// otherwise and all can, or else so that packets are copied.
+///
+/// # Errors
+/// Neither can be had, or copies are not wanted somewhere.
+pub(super) fn all_at_best<'a, T, E>(
+    wishes: impl Iterator<Item = &'a Wishes> + Clone,
+    open: impl Fn(bool) -> Result<T, E>,
+) -> Result<T, E> {
+    if wishes.clone().all(may_be_zero_copy) {
+        match open(true) {
+            Err(refused) if wishes.clone().any(|wishes| wishes.zero_copy == Some(true)) => {
+                return Err(refused);
+            }
+            // Most drivers cannot, and say so in different ways.
+            Err(_) => {}
+            opened => return opened,
+        }
+    }
+    open(false)
+}
+
+/// Whether the driver may use the frames themselves.
+fn may_be_zero_copy(wishes: &Wishes) -> bool {
+    wishes.zero_copy != Some(false) && wishes.mode != Some(Mode::Generic)
 }
 
 impl Interface {
@@ -127,10 +142,7 @@ impl Interface {
         }
         let mtu =
             sys::interface_mtu(&socket, &wanted.interface).map_err(failed("asking for its MTU"))? as usize;
-        let most = longest(LONGEST_CHUNK - FRAME_ALIGNMENT);
-        if mtu > most {
-            return Err(XdpError::Long { interface: name(), mtu, most }.into());
-        }
+        fits(wanted, mtu, LONGEST_CHUNK - FRAME_ALIGNMENT)?;
         let (queue_count, sending) = calls::queues(&socket, &wanted.interface);
         let queues = wanted.xdp.queues.clone().unwrap_or_else(|| (0..queue_count).collect());
         if let Some(&queue) = queues.iter().find(|&&queue| queue >= queue_count) {
@@ -148,6 +160,11 @@ impl Interface {
             .map_err(failed("asking for packets that are meant for others"))?;
         let wanted = wanted.clone();
         Ok(Interface { wanted, index, mtu, queues, queue_count, patience, witness })
+    }
+
+    /// Whether its packets fit into frames of so many bytes.
+    pub(super) fn fits(&self, chunk: usize) -> Result<(), XdpError> {
+        fits(&self.wanted, self.mtu, chunk)
     }
 
     pub(super) fn failed(&self, call: &'static str) -> impl Fn(io::Error) -> AttachError + use<> {
@@ -197,9 +214,9 @@ impl Interface {
         for &queue in self.queues.iter().skip(lane).step_by(lanes) {
             let (sends, patience) = (sockets.is_empty(), self.patience);
             let order = Order { pages, chunk, sends, zero_copy, patience };
-            let place = Place { interface: self.index, queue };
+            let queue_id = QueueId { interface: self.index, queue };
             let first = first.or(sockets.first().map(|own| &own.socket));
-            let socket = order.open(place, first).map_err(|source| self.unbound(queue, memory, source))?;
+            let socket = order.open(queue_id, first).map_err(|source| self.unbound(queue, memory, source))?;
             sockets.push(QueueSocket { queue, socket });
         }
         Ok(sockets)
@@ -209,10 +226,10 @@ impl Interface {
     pub(super) fn redirect<'b>(
         &self,
         sockets: impl Iterator<Item = &'b QueueSocket>,
-    ) -> Result<(Redirect, redirect::Place), AttachError> {
-        let (redirect, place) = self.attach_redirect()?;
+    ) -> Result<(Redirect, Mode), AttachError> {
+        let (redirect, mode) = self.attach_redirect()?;
         self.put_all(&redirect, sockets)?;
-        Ok((redirect, place))
+        Ok((redirect, mode))
     }
 
     /// Has the program at it hand the packets of each queue to its socket.
@@ -226,24 +243,26 @@ impl Interface {
             .map_err(self.failed("handing its packets to a socket"))
     }
 
-    fn attach_redirect(&self) -> Result<(Redirect, redirect::Place), AttachError> {
-        let otherwise =
-            if self.wanted.keep_from_kernel { redirect::Otherwise::Drop } else { redirect::Otherwise::Pass };
-        let attach = |place| {
+    fn attach_redirect(&self) -> Result<(Redirect, Mode), AttachError> {
+        let served = self.queues.iter().filter(|queue| **queue < u64::BITS).map(|queue| 1 << queue);
+        let otherwise = match self.wanted.keep_from_kernel {
+            true => redirect::Otherwise::Drop,
+            false => redirect::Otherwise::Pass { served: served.sum() },
+        };
+        let attach = |mode| {
             let end = Instant::now() + self.patience;
             loop {
-                match Redirect::attach(self.index, self.queue_count, place, otherwise) {
+                match Redirect::attach(self.index, self.queue_count, mode, otherwise) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
                         thread::sleep(Duration::from_millis(20));
                     }
-                    result => return result.map(|redirect| (redirect, place)),
+                    result => return result.map(|redirect| (redirect, mode)),
                 }
             }
         };
         let result = match self.wanted.xdp.mode {
-            Some(Mode::Driver) => attach(redirect::Place::Driver),
-            Some(Mode::Generic) => attach(redirect::Place::Generic),
-            None => attach(redirect::Place::Driver).or_else(|_| attach(redirect::Place::Generic)),
+            Some(mode) => attach(mode),
+            None => attach(Mode::Driver).or_else(|_| attach(Mode::Generic)),
         };
         result.map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY | libc::EEXIST) => {
@@ -254,10 +273,10 @@ impl Interface {
     }
 
     /// What was obtained, for people.
-    pub(super) fn mode(&self, place: redirect::Place, chunk: usize, zero_copy: bool, lanes: usize) -> String {
-        let place = match place {
-            redirect::Place::Driver => "driver mode",
-            redirect::Place::Generic => "generic mode",
+    pub(super) fn obtained(&self, mode: Mode, chunk: usize, zero_copy: bool, lanes: usize) -> String {
+        let mode = match mode {
+            Mode::Driver => "driver mode",
+            Mode::Generic => "generic mode",
         };
         let copies = if zero_copy { "zero-copy" } else { "copies" };
         let queues = match (self.queues.len(), lanes) {
@@ -266,7 +285,7 @@ impl Interface {
             (queues, lanes) => format!("{queues} queues on {lanes} workers"),
         };
         let kept = if self.wanted.keep_from_kernel { ", other queues kept from the kernel" } else { "" };
-        format!("af_xdp, {place}, {copies}, {queues}, frames of {chunk} bytes{kept}")
+        format!("af_xdp, {mode}, {copies}, {queues}, frames of {chunk} bytes{kept}")
     }
 }
 
@@ -282,8 +301,14 @@ fn lockable(limits: &str) -> String {
     }
 }
 
+/// Whether packets of this MTU fit into frames of so many bytes.
+fn fits(wanted: &WantedPort, mtu: usize, chunk: usize) -> Result<(), XdpError> {
+    let most = longest(chunk);
+    if mtu > most { Err(XdpError::Long { interface: wanted.interface.clone(), mtu, most }) } else { Ok(()) }
+}
+
 /// The largest MTU whose packets fit into frames of so many bytes.
-pub(super) fn longest(chunk: usize) -> usize {
+fn longest(chunk: usize) -> usize {
     chunk.saturating_sub(FIRST + LINK)
 }
 

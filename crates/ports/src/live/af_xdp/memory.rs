@@ -12,8 +12,8 @@ use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Pages for frames, zero at first. They are reached only through parts, which do not overlap. The kernel
-/// holds them as long as it needs them.
+/// Pages for frames. They are reached only through parts, which do not overlap. The kernel holds them as long
+/// as it needs them.
 pub(crate) struct Pages(MmapRaw);
 
 impl Pages {
@@ -122,9 +122,9 @@ impl Part {
     #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: inside the mapping, and parts are made once and side by side, so that nobody else in this
-        // process has these bytes. A process that had them before, and one that is to have them after this
-        // one, do not touch them: one core at a time takes packets. The kernel writes only to frames that are
-        // its own, which no packet of a batch lies in; every value of a byte is a valid one.
+        // process has these bytes. Another process that maps them, be it because it opened the port, took
+        // packets before or is to take them later, does not touch them meanwhile. The kernel writes only to
+        // frames that are its own, which no packet of a batch lies in; every value of a byte is a valid one.
         unsafe {
             std::slice::from_raw_parts_mut(self.pages.0.as_mut_ptr().add(self.range.start), self.range.len())
         }

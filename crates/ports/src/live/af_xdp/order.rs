@@ -17,7 +17,7 @@ const SEND_BUFFER: usize = 16 << 20;
 
 /// What a socket is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct QueueId {
     pub(super) interface: u32,
     pub(super) queue: u32,
 }
@@ -28,16 +28,17 @@ pub(super) struct Order<'a> {
     pub(super) chunk: usize,
     pub(super) sends: bool,
     pub(super) zero_copy: bool,
-    /// How long is waited for a socket that was closed and still has the queue, as after a process was killed.
+    /// How long is waited for a socket that was closed and still has the queue, as after a process was
+    /// killed.
     pub(super) patience: Duration,
 }
 
 impl Order<'_> {
     /// Makes it, at the memory that `first` has registered or, without one, registers it.
-    pub(super) fn open(&self, place: Place, first: Option<&Socket>) -> io::Result<Socket> {
+    pub(super) fn open(&self, at: QueueId, first: Option<&Socket>) -> io::Result<Socket> {
         let end = Instant::now() + self.patience;
         loop {
-            match self.try_open(place, first) {
+            match self.try_open(at, first) {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
                     thread::sleep(Duration::from_millis(20));
                 }
@@ -46,7 +47,7 @@ impl Order<'_> {
         }
     }
 
-    fn try_open(&self, place: Place, first: Option<&Socket>) -> io::Result<Socket> {
+    fn try_open(&self, at: QueueId, first: Option<&Socket>) -> io::Result<Socket> {
         let fd = calls::xdp_socket()?;
         let metadata = first.map_or_else(|| self.register(&fd), |first| Ok(first.metadata))?;
         // The kernel wants the first two, whether anything is sent or not.
@@ -60,7 +61,7 @@ impl Order<'_> {
         let copying = if self.zero_copy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
         let shared = first.map(|first| &*first.fd);
         let flags = copying | libc::XDP_USE_NEED_WAKEUP;
-        calls::bind(&socket.fd, place.interface, place.queue, flags, shared)?;
+        calls::bind(&socket.fd, at.interface, at.queue, flags, shared)?;
         Ok(socket)
     }
 

@@ -57,8 +57,8 @@ pub(super) struct Outlet {
     taken: u32,
     most: u32,
     state: State,
-    /// Whether something was sent: before that, the rings may still be those of another process.
-    begun: bool,
+    /// Whether the rings are this process's own, rather than still those of another one.
+    pub(super) owns_rings: bool,
     /// How many packets this socket had found that are none, before that.
     not_taken_before: u64,
     /// Whether a port that is not on was looked at since the last batch.
@@ -105,7 +105,7 @@ impl Outlet {
             _loans: Loans { pool: pool.clone(), number },
             pool,
             state: State::On,
-            begun: false,
+            owns_rings: true,
             not_taken_before: 0,
             looked: false,
             again: None,
@@ -276,7 +276,6 @@ impl Outlet {
 
 impl Sender for Outlet {
     fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
-        self.begun = true;
         // It may be on again: that is asked before the first packet of a batch is lost.
         if self.state != State::On && !std::mem::replace(&mut self.looked, true) {
             self.hand_over();
@@ -302,33 +301,37 @@ impl Sender for Outlet {
     }
 
     fn flush(&mut self) {
-        if self.begun {
+        if self.owns_rings {
             self.hand_over();
         }
         self.looked = false;
     }
 
-    /// Which frames are free for copies. Packets that are on their way stay there.
-    fn place(&mut self) -> Vec<u32> {
+    /// | a frame that is free for copies | … |
+    ///
+    /// Packets that are on their way stay there.
+    fn checkpoint(&mut self) -> Vec<u32> {
         self.flush();
         self.free.clone()
     }
 
-    fn begin_at(&mut self, place: &[u32]) -> bool {
+    fn resume(&mut self, checkpoint: &[u32]) -> bool {
         let mut is_free = vec![false; TRANSMIT as usize];
-        let can_be = place.iter().all(|&frame| {
+        let can_be = checkpoint.iter().all(|&frame| {
             is_free.get_mut(frame as usize).is_some_and(|is_free| !std::mem::replace(is_free, true))
         });
         if !can_be {
             return false;
         }
-        self.free = place.to_vec();
+        self.free = checkpoint.to_vec();
         self.taken = self.pool.homes.iter().map(|marks| marks.taken_by(self.number)).sum();
-        self.exit.transmit.go_on();
-        self.exit.completed.go_on();
+        self.exit.transmit.resume();
+        self.exit.completed.resume();
         self.not_taken_before = 0;
         self.not_taken_before = self.not_taken();
-        self.begun = true;
+        self.owns_rings = true;
+        // Whoever had it waited for room.
+        self.again = (self.exit.transmit.waiting() > 0).then(|| MachineClock.program());
         true
     }
 

@@ -18,8 +18,6 @@ pub(super) struct Port {
     pub(super) number: PortNumber,
     pub(super) offloads: Offloads,
     pub(super) presence: Arc<Presence>,
-    /// Whether frames are laid out so that a driver can use them.
-    pub(super) zero_copy: bool,
     /// What the receiving halves are to go on with, lane by lane.
     pub(super) incoming: Vec<Mailbox<Entrance>>,
     /// The same for the sending halves.
@@ -31,12 +29,11 @@ pub(super) struct Port {
 
 impl Port {
     /// A port of so many lanes that nobody watches here.
-    pub(super) fn unwatched(number: PortNumber, offloads: Offloads, zero_copy: bool, lanes: usize) -> Port {
+    pub(super) fn unwatched(number: PortNumber, offloads: Offloads, lanes: usize) -> Port {
         Port {
             number,
             offloads,
             presence: Arc::default(),
-            zero_copy,
             incoming: (0..lanes).map(|_| Mailbox::new()).collect(),
             outgoing: (0..lanes).map(|_| Mailbox::new()).collect(),
             #[cfg(feature = "attach")]

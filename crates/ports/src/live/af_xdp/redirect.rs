@@ -2,25 +2,17 @@
 //! without a socket go on to Linux or are dropped.
 
 use super::calls::opening as calls;
+use super::wanted::Mode;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// Where in the kernel packets are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In the interface's driver, before the kernel makes anything of them.
-    Driver,
-    /// Behind it, where every interface can.
-    Generic,
-}
-
-impl Place {
+impl Mode {
     fn flags(self) -> u32 {
         // XDP_FLAGS_SKB_MODE and XDP_FLAGS_DRV_MODE (include/uapi/linux/if_link.h).
         match self {
-            Place::Generic => 1 << 1,
-            Place::Driver => 1 << 2,
+            Mode::Generic => 1 << 1,
+            Mode::Driver => 1 << 2,
         }
     }
 }
@@ -28,8 +20,9 @@ impl Place {
 /// What becomes of packets of queues without a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Otherwise {
-    /// They go on to the kernel.
-    Pass,
+    /// Those of the queues whose bits are set end: each has had a socket, and will have another. Those of
+    /// others, and of queues from 64 on, go on to the kernel.
+    Pass { served: u64 },
     /// They end.
     Drop,
 }
@@ -45,12 +38,12 @@ impl Redirect {
     pub(crate) fn attach(
         interface: u32,
         queues: u32,
-        place: Place,
+        mode: Mode,
         otherwise: Otherwise,
     ) -> io::Result<Redirect> {
         let map = calls::socket_map(queues)?;
         let program = calls::load_program(&assemble(map.as_raw_fd(), otherwise))?;
-        let link = calls::link(&program, interface, place.flags())?;
+        let link = calls::link(&program, interface, mode.flags())?;
         Ok(Redirect { map, _link: link })
     }
 
@@ -99,7 +92,7 @@ pub fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
         instruction(0x85, 0, 0, 0, REDIRECT),
         instruction(0x95, 0, 0, 0, 0),
     ];
-    calls::link(&calls::load_program(&program)?, from, Place::Driver.flags())
+    calls::link(&calls::load_program(&program)?, from, Mode::Driver.flags())
 }
 
 /// Lets everything through that an interface's driver receives; a virtual cable takes redirected packets only
@@ -109,29 +102,38 @@ pub fn cross(from: u32, to: u32) -> io::Result<OwnedFd> {
 /// As [`cross`].
 pub fn pass(interface: u32) -> io::Result<OwnedFd> {
     let program = [instruction(0xb7, 0, 0, 0, XDP_PASS), instruction(0x95, 0, 0, 0, 0)];
-    calls::link(&calls::load_program(&program)?, interface, Place::Driver.flags())
+    calls::link(&calls::load_program(&program)?, interface, Mode::Driver.flags())
 }
 
 const XDP_DROP: i32 = 1;
 const XDP_PASS: i32 = 2;
 
-/// `return bpf_redirect_map(map, packet->rx_queue_index, otherwise)`, as instructions (RFC 9669).
-fn assemble(map: RawFd, otherwise: Otherwise) -> [u64; 6] {
+/// `return bpf_redirect_map(map, packet->rx_queue_index, otherwise)`, as instructions (RFC 9669), where
+/// `otherwise` is XDP_PASS less the bit of the queue among the served ones, or XDP_DROP.
+fn assemble(map: RawFd, otherwise: Otherwise) -> Vec<u64> {
     const RX_QUEUE: i16 = 16;
     const REDIRECT_MAP: i32 = 51;
     const MAP_BY_DESCRIPTOR: u8 = 1;
-    let otherwise = match otherwise {
-        Otherwise::Pass => XDP_PASS,
-        Otherwise::Drop => XDP_DROP,
-    };
-    [
-        instruction(0x61, 2, 1, RX_QUEUE, 0),
-        instruction(0x18, 1, MAP_BY_DESCRIPTOR, 0, map),
-        0,
-        instruction(0xb7, 3, 0, 0, otherwise),
-        instruction(0x85, 0, 0, 0, REDIRECT_MAP),
-        instruction(0x95, 0, 0, 0, 0),
-    ]
+    let mut program =
+        vec![instruction(0x61, 2, 1, RX_QUEUE, 0), instruction(0x18, 1, MAP_BY_DESCRIPTOR, 0, map), 0];
+    match otherwise {
+        Otherwise::Drop => program.push(instruction(0xb7, 3, 0, 0, XDP_DROP)),
+        Otherwise::Pass { served } => {
+            let [low, high] = [served as i32, (served >> 32) as i32];
+            program.extend([
+                instruction(0xb7, 3, 0, 0, XDP_PASS),
+                // Over the next five from queue 64 on.
+                instruction(0x25, 2, 0, 5, 63),
+                instruction(0x18, 4, 0, 0, low),
+                instruction(0, 0, 0, 0, high),
+                instruction(0x7f, 4, 2, 0, 0),
+                instruction(0x57, 4, 0, 0, 1),
+                instruction(0x1f, 3, 4, 0, 0),
+            ]);
+        }
+    }
+    program.extend([instruction(0x85, 0, 0, 0, REDIRECT_MAP), instruction(0x95, 0, 0, 0, 0)]);
+    program
 }
 
 fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> u64 {
@@ -158,12 +160,20 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn the_program_is_what_an_assembler_makes_of_it() {
-        for (otherwise, number) in [(Otherwise::Pass, "02"), (Otherwise::Drop, "01")] {
+        let served = 0x8000_0001_0000_0002;
+        for (otherwise, middle) in [
+            (Otherwise::Drop, "b703000001000000"),
+            // r3 = 2; if r2 > 63 goto +5; r4 = served ll; r4 >>= r2; r4 &= 1; r3 -= r4
+            (
+                Otherwise::Pass { served },
+                "b703000002000000 250205003f000000 1804000002000000 0000000001000080 7f24000000000000 5704000001000000 1f43000000000000",
+            ),
+        ] {
             let code = assemble(9, otherwise);
             let bytes: Vec<u8> = code.iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
-            // r2 = *(u32 *)(r1 + 16); r1 = map 9; r3 = number; call 51; exit
+            // r2 = *(u32 *)(r1 + 16); r1 = map 9; …; call 51; exit
             let wanted = format!(
-                "6112100000000000 1811000009000000 0000000000000000 b7030000{number}000000 8500000033000000 9500000000000000"
+                "6112100000000000 1811000009000000 0000000000000000 {middle} 8500000033000000 9500000000000000"
             );
             let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hex, wanted.replace(' ', ""));

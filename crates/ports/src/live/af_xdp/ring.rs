@@ -56,7 +56,7 @@ impl<W: Words, const LONGS: usize> Producer<W, LONGS> {
     }
 
     /// Goes on where another process that had this end has come to: what it wrote is published.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.next = self.words.word(self.at.producer, Ordering::Acquire);
         self.published = self.next;
         self.taken = self.words.word(self.at.consumer, Ordering::Acquire);
@@ -122,7 +122,7 @@ impl<W: Words, const LONGS: usize> Consumer<W, LONGS> {
     }
 
     /// Goes on where another process that had this end has come to: what it took is freed.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.next = self.words.word(self.at.consumer, Ordering::Acquire);
         self.freed = self.next;
         self.written = self.words.word(self.at.producer, Ordering::Acquire);

@@ -11,16 +11,14 @@ use serde::{Deserialize, Serialize};
 /// The first socket of a lane sends, too. The file is the same for all ports of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct XdpPort {
-    /// Bytes of a frame.
+    /// Bytes of a frame: a power of two where a driver may use the frames themselves.
     pub chunk: u32,
     /// How many ports share the memory of frames.
     pub sharing: u16,
     /// Which of them it is, from 0 on.
-    pub place: u16,
+    pub index: u16,
     /// How many queues each lane has.
     pub queues: Vec<u16>,
-    /// Whether frames are laid out so that a driver can use them.
-    pub zero_copy: bool,
     /// Whether bytes before a packet may describe it.
     pub metadata: bool,
 }

@@ -24,11 +24,6 @@ pub struct Wishes {
     pub queues: Option<Vec<u32>>,
 }
 
-/// Whether the driver may use the frames themselves.
-pub(super) fn may_be_zero_copy(wishes: &Wishes) -> bool {
-    wishes.zero_copy != Some(false) && wishes.mode != Some(Mode::Generic)
-}
-
 /// Why an interface cannot be an AF_XDP port.
 #[derive(Debug, thiserror::Error)]
 pub enum XdpError {
@@ -52,6 +47,16 @@ pub enum XdpError {
         /// Its MTU.
         mtu: usize,
         /// The longest that can be.
+        most: usize,
+    },
+    /// too many ports
+    #[error(
+        "{ports} ports are of kind \"af_xdp\", and {most} can share their frames: take another kind for some"
+    )]
+    Many {
+        /// How many there are.
+        ports: usize,
+        /// How many there can be.
         most: usize,
     },
     /// queues that the interface has not

@@ -3,9 +3,9 @@
 #[cfg(doc)]
 use crate::live::XdpPort;
 use crate::live::af_packet::{self, Held};
-use crate::live::af_xdp::{FramePlace, OpenedXdp};
+use crate::live::af_xdp::{FrameShare, OpenedXdp};
 use crate::live::vhost::{Rings, VhostPort, shared_files};
-use crate::live::{AttachError, GuestLink, HandedOver, PortKind, WantedPort, sys, tap};
+use crate::live::{AttachError, GuestLink, HandedOver, PortKind, PortWay, WantedPort, sys, tap};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -38,7 +38,7 @@ struct SharedMemory {
 
 impl OpenedPort {
     /// Claims an interface, or makes a TAP device with so many queues. A VNIC is made in the network
-    /// namespace of the thread that calls. An AF_XDP port has the frames of [`FramePlace::of_all`].
+    /// namespace of the thread that calls. An AF_XDP port has the frames of [`FrameShare::of_all`].
     ///
     /// # Errors
     /// The interface is missing, off or taken, or Linux refuses; then nothing has changed. As for
@@ -46,7 +46,7 @@ impl OpenedPort {
     pub fn open(
         wanted: &WantedPort,
         lanes: u16,
-        frames: Option<&FramePlace>,
+        frames: Option<&FrameShare>,
     ) -> Result<OpenedPort, AttachError> {
         let unsupported = |what| AttachError::System {
             interface: wanted.interface.clone(),
@@ -96,8 +96,8 @@ impl OpenedPort {
     }
 
     /// New descriptors to hand over, with what has to be known of them: of AF_PACKET three for each lane,
-    /// first the one that receives; of AF_XDP those of [`XdpPort`]; of TAP one; of vhost-user the bell and what
-    /// the machine shares. A VNIC is looked for in the network namespace of the thread that calls.
+    /// first the one that receives; of AF_XDP those of [`XdpPort`]; of TAP one; of vhost-user the bell and
+    /// what the machine shares. A VNIC is looked for in the network namespace of the thread that calls.
     ///
     /// # Errors
     /// The interface is missing or off, or Linux refuses.
@@ -106,15 +106,16 @@ impl OpenedPort {
             let again: io::Result<Vec<_>> = descriptors.iter().map(OwnedFd::try_clone).collect();
             again.map_err(af_packet::system(&self.wanted.interface, "handing it over"))
         };
-        let (mut vhost, mut xdp) = (None, None);
-        let (mode, frame, descriptors) = match &self.held {
-            Kept::AfPacket(_) => af_packet::descriptors(&self.wanted, lanes)?,
-            Kept::AfXdp(opened) => {
-                let (mode, described, descriptors) = opened.descriptors()?;
-                xdp = Some(described);
-                (mode, 0, descriptors)
+        let (mode, way, descriptors) = match &self.held {
+            Kept::AfPacket(_) => {
+                let (mode, frame, descriptors) = af_packet::descriptors(&self.wanted, lanes)?;
+                (mode, PortWay::AfPacket { frame }, descriptors)
             }
-            Kept::Tap(queues, mode) => (mode.clone(), 0, again(queues)?),
+            Kept::AfXdp(opened) => {
+                let (mode, xdp, descriptors) = opened.descriptors()?;
+                (mode, PortWay::AfXdp(xdp), descriptors)
+            }
+            Kept::Tap(queues, mode) => (mode.clone(), PortWay::Tap, again(queues)?),
             Kept::Vhost(SharedMemory { bell, rings, .. }) => {
                 let (mut descriptors, mut mode) = (again(std::slice::from_ref(bell))?, NO_MACHINE.to_owned());
                 if let Some((rings, files)) = rings {
@@ -124,20 +125,12 @@ impl OpenedPort {
                     mode = format!("vhost-user, {receive} and {transmit} descriptors{cut}");
                 }
                 let rings = rings.as_ref().map(|(rings, _)| rings.clone());
-                vhost = Some(VhostPort { lanes, rings });
-                (mode, 0, descriptors)
+                (mode, PortWay::Vhost(VhostPort { lanes, rings }), descriptors)
             }
         };
         let WantedPort { interface, offloads, promiscuous, .. } = self.wanted.clone();
-        let kind = match &self.held {
-            Kept::AfPacket(_) => PortKind::AfPacket,
-            Kept::AfXdp(_) => PortKind::AfXdp,
-            Kept::Tap(..) => PortKind::Tap,
-            Kept::Vhost(_) => PortKind::Vhost,
-        };
         let keeps_tags = self.wanted.vnic.is_some();
-        let handed =
-            HandedOver { interface, kind, offloads, promiscuous, keeps_tags, frame, vhost, xdp, mode };
+        let handed = HandedOver { interface, way, offloads, promiscuous, keeps_tags, mode };
         Ok((handed, descriptors))
     }
 

@@ -6,7 +6,7 @@ use crate::live::sys;
 use crate::live::{ReceiveLosses, SendLosses};
 use rustix::event::epoll;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,9 +15,6 @@ use tunnel::{
     DATA_HEADER, DATA_TAG, PeerId, SendOutcome, Tunnel, TunnelDrop, TunnelPayload, TunnelSendError,
     TunnelTransmit,
 };
-
-/// Bytes that may wait in the socket in either direction.
-const SOCKET_BYTES: usize = 4 << 20;
 
 /// Why a frame of the program does not go into a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,27 +104,11 @@ pub(super) struct OwnEnd {
 }
 
 impl Port {
-    /// Opens the socket of an end.
-    pub(super) fn open(listen: SocketAddr, tunnel: Tunnel) -> io::Result<Port> {
-        let socket = UdpSocket::bind(listen)?;
-        socket.set_nonblocking(true)?;
-        sys::set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, SOCKET_BYTES)?;
-        sys::set_buffer(&socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, SOCKET_BYTES)?;
-        // A datagram that is too long for some link on its way goes in fragments rather than not at all.
-        let fragmented = match listen {
-            SocketAddr::V4(_) => {
-                sys::set_option(&socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)
-            }
-            SocketAddr::V6(_) => sys::set_option(
-                &socket,
-                libc::IPPROTO_IPV6,
-                libc::IPV6_MTU_DISCOVER,
-                libc::IPV6_PMTUDISC_DONT,
-            ),
-        };
-        fragmented?;
-        // A kernel before 5.0 hands datagrams over one by one.
-        let _ = sys::set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1);
+    /// An end with its socket.
+    ///
+    /// # Errors
+    /// Linux gives no further descriptor.
+    pub(super) fn of(socket: UdpSocket, tunnel: Tunnel) -> io::Result<Port> {
         let (bell, both) = (sys::bell()?, epoll::create(epoll::CreateFlags::CLOEXEC)?);
         for (number, readable) in [(0, socket.as_fd()), (1, bell.as_fd())] {
             epoll::add(&both, readable, epoll::EventData::new_u64(number), epoll::EventFlags::IN)?;

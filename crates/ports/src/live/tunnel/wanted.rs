@@ -97,6 +97,9 @@ pub enum TunnelError {
     /// a peer or a key is wrong
     #[error(transparent)]
     Setup(#[from] TunnelSetupError),
+    /// the system refuses
+    #[error("the end of a tunnel: {0}")]
+    System(#[from] io::Error),
     /// the address cannot be listened at
     #[error(
         "datagrams cannot be received at {address}: {source}; `listen` in the file names another address"

@@ -5,9 +5,9 @@ mod attacks;
 mod unfinished;
 
 use super::*;
+use crate::live::Offloads;
 use crate::live::handed_over::{Adopter, PortRenewal};
 use crate::live::vhost::limits::{LARGEST_RING, LONGEST_CHAIN, STEPS_AT_ONCE};
-use crate::live::{Offloads, PortKind};
 use packet::MAXIMUM_CAPTURED;
 use rig::virtio_driver::{Driver, MEMORY, RECEIVE, RingAt, SIZE, START, TRANSMIT};
 use std::io::{ErrorKind, Read, Write};
@@ -37,13 +37,10 @@ struct Bench {
 fn handed(rings: Option<Rings>) -> HandedOver {
     HandedOver {
         interface: "guest".to_owned(),
-        kind: PortKind::Vhost,
+        way: PortWay::Vhost(VhostPort { lanes: 2, rings }),
         offloads: Offloads::Off,
         promiscuous: true,
         keeps_tags: true,
-        frame: 0,
-        vhost: Some(VhostPort { lanes: 2, rings }),
-        xdp: None,
         mode: "vhost-user".to_owned(),
     }
 }
@@ -79,7 +76,7 @@ impl Bench {
     fn handed(driver: Driver, handed: &HandedOver) -> Bench {
         let (bell, other_end) = bell();
         let descriptors = vec![bell, driver.file()];
-        let (attached, renewal) = Adopter::default().adopt(handed, NUMBER, descriptors).expect("a port");
+        let (attached, renewal) = Adopter::new(false).adopt(handed, NUMBER, descriptors).expect("a port");
         Bench { lanes: attached.lanes, renewal, presence: attached.presence, driver, other_end }
     }
 
@@ -291,7 +288,7 @@ fn a_core_begins_though_what_a_machine_shares_cannot_be_served() {
     rings.receive.size = 3;
     let descriptors = vec![own, driver.file()];
     let (mut attached, renewal) =
-        Adopter::default().adopt(&handed(Some(rings)), NUMBER, descriptors).expect("a port");
+        Adopter::new(false).adopt(&handed(Some(rings)), NUMBER, descriptors).expect("a port");
     let mut said = [0; 8];
     assert_eq!(other_end.read(&mut said).expect("said"), 1);
     assert_eq!(said[0], BROKEN);

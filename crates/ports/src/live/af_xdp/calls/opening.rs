@@ -1,5 +1,5 @@
-//! The system calls by which AF_XDP sockets are made, each wrapped once: memory, rings and places, the program
-//! that redirects packets to them, and what interfaces say of themselves.
+//! The system calls by which AF_XDP sockets are made, each wrapped once: memory, rings and queues, the
+//! program that redirects packets to them, and what interfaces say of themselves.
 
 #![allow(unsafe_code)]
 
@@ -43,6 +43,7 @@ pub(crate) fn ask_ring(fd: &OwnedFd, kind: RingKind) -> io::Result<()> {
 }
 
 /// Whether the kernel and the interface's driver use the frames themselves rather than copies.
+#[cfg(feature = "attach")]
 pub(crate) fn is_zero_copy(fd: &OwnedFd) -> io::Result<bool> {
     let options = sys::read_option(fd, libc::SOL_XDP, libc::XDP_OPTIONS, libc::xdp_options { flags: 0 })?;
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)

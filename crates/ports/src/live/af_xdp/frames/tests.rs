@@ -111,9 +111,11 @@ proptest! {
                     }
                 }
                 Step::TakeOver => {
-                    let told = home.told();
+                    let told = home.checkpoint();
                     home = Home::new(FRAMES);
-                    prop_assert!(!home.begin(&told[1..], 2) && home.begin(&told, 2));
+                    let of_kernel = places.iter().filter(|place| **place == Place::Kernel).count();
+                    prop_assert!(!home.resume(&told[1..], of_kernel, 2));
+                    prop_assert!(!home.resume(&told, of_kernel + 1, 2) && home.resume(&told, of_kernel, 2));
                     marks = home.marks();
                     let on_their_way = places.iter().filter(|place| **place == Place::OnItsWay).count();
                     prop_assert_eq!((marks.taken_by(0), marks.taken_by(1)), (0, on_their_way as u32));

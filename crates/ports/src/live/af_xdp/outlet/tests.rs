@@ -48,7 +48,7 @@ fn set(metadata: bool) -> Set {
     let (part, receiving) = (parts.pop().expect("two parts"), parts.pop().expect("two parts"));
     let home = Home::new(FRAMES);
     let pool = Pool { pages, layout, homes: vec![home.marks()] };
-    let port = Arc::new(Port::unwatched(1, Offloads::Cut, false, 1));
+    let port = Arc::new(Port::unwatched(1, Offloads::Cut, 1));
     let outlet = Outlet::new(exit, Arc::new(pool), part, port, 0, 0);
     Set { outlet, kernel, home, receiving, _completions, _other }
 }

@@ -37,7 +37,7 @@ enum Step {
     Publish,
     Pop,
     Free,
-    GoOn,
+    Resume,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -46,7 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Publish),
         3 => Just(Step::Pop),
         2 => Just(Step::Free),
-        1 => Just(Step::GoOn),
+        1 => Just(Step::Resume),
     ];
     proptest::collection::vec(step, 0..200)
 }
@@ -89,14 +89,14 @@ proptest! {
                     prop_assert_eq!(consumer.pop(), wanted.map(|value| [value, !value]));
                 }
                 // Once nothing is kept to itself by either side.
-                Step::GoOn if written.is_empty() && taken == 0 => {
+                Step::Resume if written.is_empty() && taken == 0 => {
                     producer = Producer::new(memory.clone(), places(size));
-                    producer.go_on();
+                    producer.resume();
                     consumer = Consumer::new(memory.clone(), places(size));
-                    consumer.go_on();
+                    consumer.resume();
                     prop_assert_eq!(producer.waiting(), occupied);
                 }
-                Step::GoOn => {}
+                Step::Resume => {}
                 Step::Free => {
                     consumer.free();
                     occupied -= taken;
