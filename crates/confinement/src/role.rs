@@ -16,11 +16,14 @@ pub enum Role {
     Front,
     /// Speaks with the monitor of a virtual machine, and passes the machine's notifications on.
     Vhost,
+    /// Encrypts and decrypts the packets of a tunnel.
+    Tunnel,
 }
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 5] = [Self::Core, Self::Compile, Self::Control, Self::Front, Self::Vhost];
+    pub const ALL: [Self; 6] =
+        [Self::Core, Self::Compile, Self::Control, Self::Front, Self::Vhost, Self::Tunnel];
 
     /// The name of the process.
     #[must_use]
@@ -31,6 +34,7 @@ impl Role {
             Self::Control => "control",
             Self::Front => "front",
             Self::Vhost => "vhost",
+            Self::Tunnel => "tunnel",
         }
     }
 
@@ -43,6 +47,7 @@ impl Role {
             Self::Control => c"ravelin-control",
             Self::Front => c"ravelin-front",
             Self::Vhost => c"ravelin-vhost",
+            Self::Tunnel => c"ravelin-tunnel",
         }
     }
 
@@ -66,6 +71,7 @@ impl Role {
             Self::Front => 96,
             // Files of memory and of events, those of before included.
             Self::Vhost => 32,
+            Self::Tunnel => 0,
         }
     }
 
@@ -74,7 +80,7 @@ impl Role {
     #[cfg(target_os = "linux")]
     pub(crate) fn most_threads(self) -> u64 {
         match self {
-            Self::Core | Self::Front | Self::Vhost => 0,
+            Self::Core | Self::Front | Self::Vhost | Self::Tunnel => 0,
             Self::Compile => 16,
             Self::Control => 256,
         }

@@ -30,6 +30,7 @@ pub mod limits;
 #[cfg(target_os = "linux")]
 pub mod listening;
 pub mod takeover;
+pub mod tunnel;
 pub mod vhost;
 
 #[cfg(target_os = "linux")]

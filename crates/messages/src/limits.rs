@@ -18,6 +18,14 @@ pub const LONGEST_SUPPLY: usize = 16;
 /// room to spare.
 pub const LONGEST_VHOST_REPORT: usize = 1024;
 
+/// How many peers the tunnels of a gateway of several processes have together: they are arguments of
+/// `launch`, of which Linux takes so much.
+pub const MOST_TUNNEL_PEERS: usize = 1024;
+
+/// The longest message of `launch` to the process of a tunnel, in bytes: so many peers, with names of 64
+/// bytes and four keys each.
+pub const LONGEST_TUNNEL_BEGIN: usize = MOST_TUNNEL_PEERS * 320 + 256;
+
 /// How long this process waits for the core to let go of what was shared before: another core may be about to
 /// take over, which nothing disturbs.
 pub const LET_GO_WITHIN: Duration =

@@ -425,8 +425,8 @@ fn what_cannot_be_handed_over_is_refused() {
         |wanted: WantedPort| OpenedPort::open(&wanted, 1, None).err().expect("it is refused").to_string();
     let part = refused(WantedPort { vlan: VlanPlace::Tag(5), ..wanted("lo") });
     assert!(part.contains("`vlan`"), "{part}");
-    let other = refused(WantedPort { kind: PortKind::Tunnel, ..wanted("lo") });
-    assert!(other.contains("\"tunnel\""), "{other}");
+    let other = refused(WantedPort { kind: PortKind::Empty, ..wanted("lo") });
+    assert!(other.contains("`empty`"), "{other}");
     let without = refused(WantedPort { kind: PortKind::AfXdp, ..wanted("lo") });
     assert!(without.contains("it has no frames"), "{without}");
 }

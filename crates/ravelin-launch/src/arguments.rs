@@ -4,10 +4,13 @@
 //! ```text
 //! --core PATH --ravelin PATH --file PATH --control PATH --workers N
 //! --containers FOLDER [--native]
-//! --port NAME [--kind af_packet|af_xdp|tap|vnic] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
+//! --port NAME [--kind af_packet|af_xdp|tap|vnic|tunnel] [--offloads cut|whole|off] [--promiscuous] [--keep-from-kernel]   for each port
 //!     [--mode driver|generic] [--zero-copy yes|no] [--queue NUMBER]...                                 of AF_XDP
 //!     [--own-address ADDRESS]...                                                                       of the gateway there
 //!     --ethernet ADDRESS [--address ADDRESS/LENGTH]... [--mtu BYTES] [--advertises] [--dhcp-client] [--guest LINK]   of a VNIC
+//!     --datagrams ADDRESS:PORT --tunnel-key FILE... --tunnel-mtu BYTES                                 of a tunnel
+//!     [--peer NUMBER=NAME --peer-key TEXT... [--endpoint ADDRESS:PORT] [--keepalive NS] [--no-packets]]...
+//! [--tunnel PATH]
 //! [--metrics ADDRESS:PORT] [--routing TEXT] [--routes-of PORT] [--vhost PATH] [--as-started TEXT]
 //! --without LAYER                                                                                      for each layer
 //! --gateway NAME --threshold N --keep-in FOLDER --key NAME=DIGITS for each key                         together or not at all
@@ -17,7 +20,8 @@
 use confinement::Layer;
 use lexopt::{Arg, Parser, ValueExt};
 use messages::launch::TrustTerms;
-use messages::limits::MOST_WORKERS;
+use messages::limits::{MOST_TUNNEL_PEERS, MOST_WORKERS};
+use messages::tunnel::TunnelPeer;
 use ports::live::{GuestLink, Offloads, PortKind, VnicWishes, WantedPort, XdpMode, XdpWishes};
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};
@@ -60,6 +64,23 @@ pub(crate) struct Settings {
     pub(crate) metrics: Option<SocketAddr>,
     /// The program `ravelin-vhost`, where a port is linked to a virtual machine by vhost-user.
     pub(crate) vhost: Option<PathBuf>,
+    /// The program `ravelin-tunnel`, where a port is a tunnel.
+    pub(crate) tunnel: Option<PathBuf>,
+    /// The tunnels, by the numbers of their ports.
+    pub(crate) tunnels: Vec<(u16, Tunnelling)>,
+}
+
+/// What the process of a tunnel is told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tunnelling {
+    /// Where datagrams come.
+    pub(crate) listen: SocketAddr,
+    /// The files of its secret keys.
+    pub(crate) keys: Vec<PathBuf>,
+    /// The longest packet that goes in, in bytes.
+    pub(crate) mtu: u16,
+    /// Its peers, into whose keys nobody looks here.
+    pub(crate) peers: Vec<TunnelPeer>,
 }
 
 /// The process that listens on a network, and what it is told.
@@ -96,7 +117,7 @@ impl Settings {
         let (mut gateway, mut threshold, mut keep_in, mut keys) = (None, None, None, Vec::new());
         let (mut front, mut listen, mut front_key, mut clients) = (None, None, None, Vec::new());
         let (mut metrics, mut routing, mut addresses) = (None, None, Vec::<Vec<IpAddr>>::new());
-        let mut routes_of = None;
+        let (mut routes_of, mut tunnel, mut tunnels) = (None, None, Vec::<(u16, Tunnelling)>::new());
         while let Some(argument) = parser.next()? {
             let port = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut WantedPort)| {
                 ports.last_mut().map(change).ok_or("it must stand behind a `--port`")
@@ -104,6 +125,17 @@ impl Settings {
             let vnic = |ports: &mut Vec<WantedPort>, change: &dyn Fn(&mut VnicWishes)| {
                 let last = ports.last_mut().and_then(|port| port.vnic.as_mut());
                 last.map(change).ok_or("it must stand behind an `--ethernet`")
+            };
+            let number = ports.len() as u16;
+            let of_tunnel = |tunnels: &mut Vec<(u16, Tunnelling)>,
+                             change: &mut dyn FnMut(&mut Tunnelling)| {
+                let last = tunnels.last_mut().filter(|(port, _)| *port == number);
+                last.map(|(_, tunnel)| change(tunnel)).ok_or("it must stand behind a `--datagrams`")
+            };
+            let of_peer = |tunnels: &mut Vec<(u16, Tunnelling)>, change: &mut dyn FnMut(&mut TunnelPeer)| {
+                let last = tunnels.last_mut().filter(|(port, _)| *port == number);
+                let last = last.and_then(|(_, tunnel)| tunnel.peers.last_mut());
+                last.map(change).ok_or("it must stand behind a `--peer`")
             };
             match argument {
                 Arg::Long("core") => core = Some(parser.value()?.into()),
@@ -143,7 +175,8 @@ impl Settings {
                         "af_xdp" => Ok(PortKind::AfXdp),
                         "tap" => Ok(PortKind::Tap),
                         "vnic" => Ok(PortKind::Vnic),
-                        _ => Err("it must be `af_packet`, `af_xdp`, `tap` or `vnic`"),
+                        "tunnel" => Ok(PortKind::Tunnel),
+                        _ => Err("it must be `af_packet`, `af_xdp`, `tap`, `vnic` or `tunnel`"),
                     })?;
                     port(&mut ports, &|port| port.kind = kind.clone())?;
                 }
@@ -198,6 +231,38 @@ impl Settings {
                         .parse_with(|text| GuestLink::of(text).ok_or("it must be `tap` or `vhost-user`"))?;
                     vnic(&mut ports, &|vnic| vnic.guest = Some(link))?;
                 }
+                Arg::Long("tunnel") => tunnel = Some(parser.value()?.into()),
+                Arg::Long("datagrams") => {
+                    let listen = parser.value()?.parse()?;
+                    port(&mut ports, &|port| port.kind = PortKind::Tunnel)?;
+                    tunnels
+                        .push((number, Tunnelling { listen, keys: Vec::new(), mtu: 0, peers: Vec::new() }));
+                }
+                Arg::Long("tunnel-key") => {
+                    let key: PathBuf = parser.value()?.into();
+                    of_tunnel(&mut tunnels, &mut |tunnel| tunnel.keys.push(key.clone()))?;
+                }
+                Arg::Long("tunnel-mtu") => {
+                    let mtu = parser.value()?.parse()?;
+                    of_tunnel(&mut tunnels, &mut |tunnel| tunnel.mtu = mtu)?;
+                }
+                Arg::Long("peer") => {
+                    let peer = parser.value()?.parse_with(peer)?;
+                    of_tunnel(&mut tunnels, &mut |tunnel| tunnel.peers.push(peer.clone()))?;
+                }
+                Arg::Long("peer-key") => {
+                    let key = parser.value()?.string()?;
+                    of_peer(&mut tunnels, &mut |peer| peer.keys.push(key.clone()))?;
+                }
+                Arg::Long("endpoint") => {
+                    let endpoint = parser.value()?.parse()?;
+                    of_peer(&mut tunnels, &mut |peer| peer.endpoint = Some(endpoint))?;
+                }
+                Arg::Long("keepalive") => {
+                    let keepalive = parser.value()?.parse()?;
+                    of_peer(&mut tunnels, &mut |peer| peer.keepalive = Some(keepalive))?;
+                }
+                Arg::Long("no-packets") => of_peer(&mut tunnels, &mut |peer| peer.packets = false)?,
                 Arg::Long("vhost") => vhost = Some(parser.value()?.into()),
                 Arg::Long("dhcp-client") => vnic(&mut ports, &|vnic| vnic.dhcp_client = true)?,
                 other => return Err(other.unexpected()),
@@ -220,6 +285,16 @@ impl Settings {
         };
         if vhost.is_none() && ports.iter().any(WantedPort::is_by_vhost) {
             return Err("`--vhost` is missing, which `--guest vhost-user` needs".into());
+        }
+        let tunnel_ports = (1..).zip(&ports).filter(|(_, port)| port.kind == PortKind::Tunnel);
+        if !tunnel_ports.map(|(number, _)| number).eq(tunnels.iter().map(|(number, _)| *number)) {
+            return Err("each port of kind `tunnel` has one `--datagrams`".into());
+        }
+        if tunnel.is_none() && !tunnels.is_empty() {
+            return Err("`--tunnel` is missing, which ports of kind `tunnel` need".into());
+        }
+        if tunnels.iter().map(|(_, tunnel)| tunnel.peers.len()).sum::<usize>() > MOST_TUNNEL_PEERS {
+            return Err(format!("tunnels have {MOST_TUNNEL_PEERS} peers together at most").into());
         }
         if ports.iter().any(|port| port.kind != PortKind::AfXdp && port.xdp != XdpWishes::default()) {
             return Err("`--mode`, `--zero-copy` and `--queue` are for ports of kind `af_xdp`".into());
@@ -252,8 +327,18 @@ impl Settings {
             routes_of,
             as_started,
             vhost,
+            tunnel,
+            tunnels,
         })
     }
+}
+
+/// A peer of a tunnel by its number and name.
+fn peer(text: &str) -> Result<TunnelPeer, &'static str> {
+    let (number, name) = text.split_once('=').ok_or("it must be `NUMBER=NAME`")?;
+    let number = number.parse().map_err(|_| "it must begin with a number")?;
+    let (keys, endpoint, keepalive, packets) = (Vec::new(), None, None, true);
+    Ok(TunnelPeer { name: name.to_owned(), number, keys, endpoint, keepalive, packets })
 }
 
 /// An Ethernet address, such as 02:00:00:00:00:01.
@@ -330,6 +415,36 @@ mod tests {
     }
 
     #[test]
+    fn a_tunnel_has_what_stands_behind_its_port() {
+        let text = "--tunnel /t --port a --port udp:x --datagrams 0.0.0.0:5282 --tunnel-key /k1 --tunnel-key /k2 --tunnel-mtu 1420 --peer 1=home=x --peer-key A --peer-key B --endpoint 198.51.100.1:5282 --keepalive 5000000000 --peer 2=other --peer-key C --no-packets";
+        let settings = parse(&format!("{PATHS} {text}")).expect("understood");
+        let home = TunnelPeer {
+            name: "home=x".to_owned(),
+            number: 1,
+            keys: vec!["A".to_owned(), "B".to_owned()],
+            endpoint: "198.51.100.1:5282".parse().ok(),
+            keepalive: Some(5_000_000_000),
+            packets: true,
+        };
+        let other = TunnelPeer {
+            name: "other".to_owned(),
+            number: 2,
+            keys: vec!["C".to_owned()],
+            endpoint: None,
+            keepalive: None,
+            packets: false,
+        };
+        let listen = "0.0.0.0:5282".parse().expect("an address");
+        let keys = vec!["/k1".into(), "/k2".into()];
+        let tunnel = Tunnelling { listen, keys, mtu: 1420, peers: vec![home, other] };
+        assert_eq!((settings.tunnels, settings.tunnel), (vec![(2, tunnel)], Some("/t".into())));
+        assert_eq!(settings.ports[1].kind, PortKind::Tunnel);
+        let peers: String = (0..=MOST_TUNNEL_PEERS).map(|number| format!(" --peer {number}=p")).collect();
+        let many = parse(&format!("{PATHS} --tunnel /t --port a --datagrams [::]:1{peers}"));
+        assert!(many.expect_err("too many").contains("1024 peers"));
+    }
+
+    #[test]
     fn routes_are_followed_of_a_container_alone() {
         let port = "--port a --port b --kind vnic --ethernet 02:00:00:00:01:01";
         let of = |more: &str| parse(&format!("{PATHS} {port} {more}")).map(|settings| settings.routes_of);
@@ -347,7 +462,7 @@ mod tests {
             ("--own-address 10.0.0.1", "behind a `--port`"),
             ("--port x --own-address 10.0.0.1/8", "10.0.0.1/8"),
             ("--metrics x", "invalid socket address"),
-            ("--port x --kind tunnel", "`af_packet`, `af_xdp`, `tap` or `vnic`"),
+            ("--port x --kind wire", "`af_packet`, `af_xdp`, `tap`, `vnic` or `tunnel`"),
             ("--port x --kind af_xdp --mode fast", "`driver` or `generic`"),
             ("--port x --kind af_xdp --zero-copy maybe", "`yes` or `no`"),
             ("--port x --kind af_xdp --queue -1", "-1"),
@@ -358,6 +473,16 @@ mod tests {
             ("--port x --offloads no", "`cut`, `whole` or `off`"),
             ("--port x --ethernet 02:00:00:00:00:01 --guest no", "`tap` or `vhost-user`"),
             ("--port x --ethernet 02:00:00:00:00:01 --guest vhost-user", "`--vhost` is missing"),
+            ("--port x --kind tunnel", "one `--datagrams`"),
+            ("--port x --datagrams [::]:1 --datagrams [::]:2", "one `--datagrams`"),
+            ("--port x --datagrams [::]:1", "`--tunnel` is missing"),
+            ("--port x --datagrams 10.0.0.1", "10.0.0.1"),
+            ("--datagrams [::]:1", "behind a `--port`"),
+            ("--port x --datagrams [::]:1 --port y --tunnel-key /k", "behind a `--datagrams`"),
+            ("--port x --datagrams [::]:1 --peer-key k", "behind a `--peer`"),
+            ("--port x --datagrams [::]:1 --peer home", "`NUMBER=NAME`"),
+            ("--port x --datagrams [::]:1 --peer one=home", "begin with a number"),
+            ("--port x --datagrams [::]:1 --peer 1=home --keepalive 5s", "5s"),
             ("--workers 0", "1 to 64"),
             ("--workers 65", "1 to 64"),
             ("--without walls", "walls"),

@@ -245,7 +245,7 @@ impl Core {
             Role::Compile => self.compile.as_ref(),
             Role::Control => self.control.as_ref(),
             Role::Front => self.front.as_ref(),
-            Role::Vhost => None,
+            Role::Vhost | Role::Tunnel => None,
         };
         last.is_some_and(|process| process.is(id))
     }

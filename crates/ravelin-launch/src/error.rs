@@ -59,6 +59,16 @@ pub(crate) enum LaunchError {
         /// What the system said.
         source: io::Error,
     },
+    /// a tunnel cannot listen
+    #[error(
+        "datagrams cannot be received at {at}: {source}; `listen` of the tunnel in the file has to be an address of this machine with a free port"
+    )]
+    Tunnel {
+        /// Where.
+        at: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
     /// it cannot listen
     #[error(
         "cannot be asked at {at}: {source}; `listen` in `[front]` of the file has to be an address of this machine with a free port"

@@ -37,6 +37,8 @@ mod said;
 mod sockets;
 #[cfg(target_os = "linux")]
 mod supervision;
+#[cfg(target_os = "linux")]
+mod tunnels;
 
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
-//! The sockets at which `control` and the front listen. Each of these processes gets one that none before it
-//! had: whoever has a socket can shut it for all who share it.
+//! The sockets at which `control`, the front and tunnels listen. Each of these processes gets one that none
+//! before it had: whoever has a socket can shut it for all who share it.
 
 use crate::arguments::Fronting;
 use crate::error::LaunchError;
 use messages::listening::{Listening, listen};
-use ports::live::secret_file;
+use ports::live::{datagram_socket, secret_file};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -55,6 +55,15 @@ pub(crate) fn of_front(front: &Fronting) -> Result<TcpListener, LaunchError> {
 /// The address cannot be listened at.
 pub(crate) fn of_metrics(at: SocketAddr) -> Result<TcpListener, LaunchError> {
     bound(at).map_err(|source| LaunchError::Metrics { at, source })
+}
+
+/// A socket for the datagrams of a tunnel.
+///
+/// # Errors
+/// The address cannot be listened at.
+pub(crate) fn of_tunnel(at: SocketAddr) -> Result<UdpSocket, LaunchError> {
+    once_free(|| datagram_socket(at), (ENDS_WITHIN, LOOK))
+        .map_err(|source| LaunchError::Tunnel { at, source })
 }
 
 fn bound(at: SocketAddr) -> io::Result<TcpListener> {

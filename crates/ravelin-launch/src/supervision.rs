@@ -35,6 +35,7 @@ use crate::reported::{Reported, What};
 use crate::restart::Restart;
 use crate::said::say;
 use crate::sockets;
+use crate::tunnels::TunnelLink;
 use confinement::{ProcessEnd, Role};
 use messages::limits::{READY_WITHIN, TAKEN_OVER_WITHIN};
 use messages::listening::Listening;
@@ -81,6 +82,8 @@ struct Supervisor<'a> {
     ports: Vec<Port<'a>>,
     /// Those of ports that are linked to virtual machines by vhost-user.
     machines: Vec<MachineLink>,
+    /// Those of ports that are tunnels.
+    tunnels: Vec<TunnelLink<'a>>,
     /// How often a port was handed over anew.
     renewals: u64,
     /// When it was tried last to open interfaces that were away.
@@ -148,6 +151,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
     let listening = Some(sockets::of_control_at_start(&settings.control)?);
     let front_listens = settings.front.as_ref().map(sockets::of_front).transpose()?;
     let metrics_listens = settings.metrics.map(sockets::of_metrics).transpose()?;
+    let tunnels = TunnelLink::all(settings)?;
     let (events, heard) = mpsc::sync_channel(MOST_EVENTS);
     heed_signals(&events)?;
     let machines = (1..).zip(&ports);
@@ -157,6 +161,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         settings,
         ports,
         machines,
+        tunnels,
         renewals: 0,
         looked: Instant::now(),
         listening,
@@ -206,6 +211,7 @@ impl Supervisor<'_> {
     /// How long nothing is to be done if nothing is heard. What is for a core waits until one is there.
     fn left(&self) -> Duration {
         let mut left = self.core_restart.left(LOOK);
+        left = self.tunnels.iter().fold(left, |most, tunnel| tunnel.left(most));
         if let Some(successor) = &self.successor {
             left = left.min(successor.until.saturating_duration_since(Instant::now()));
         }
@@ -234,6 +240,9 @@ impl Supervisor<'_> {
         {
             say(&format!("ravelin-launch: core: {error}"));
             self.core_restart.ended();
+        }
+        for tunnel in &mut self.tunnels {
+            tunnel.restart(&self.ports, self.settings, &self.events);
         }
         if self.successor.as_ref().is_some_and(|successor| successor.until <= Instant::now()) {
             say("ravelin-launch: the core that was to take over is not ready in time, and is ended");
@@ -430,6 +439,13 @@ impl Supervisor<'_> {
         if role == Role::Vhost {
             return self.machine_ended(id, ended);
         }
+        if role == Role::Tunnel {
+            if let Some(tunnel) = self.tunnels.iter_mut().find(|tunnel| tunnel.has(id)) {
+                tunnel.ended();
+                say(&format!("ravelin-launch: port {}: {}", tunnel.port(), ending(role, ended)));
+            }
+            return;
+        }
         let well = matches!(ended, Ok(ProcessEnd::Exited(0)));
         let of_successor = self.successor.as_ref().is_some_and(|successor| successor.core.has(role, id));
         if !of_successor && !self.core.as_ref().is_some_and(|core| core.has(role, id)) {
@@ -461,7 +477,7 @@ impl Supervisor<'_> {
             Role::Compile if well => return,
             // Without a program every packet is dropped; with one, whoever asked for another asks again.
             Role::Compile if !self.active => self.compile_restart.ended(),
-            Role::Compile | Role::Vhost => {}
+            Role::Compile | Role::Vhost | Role::Tunnel => {}
         }
         say(&format!("ravelin-launch: {}", ending(role, ended)));
     }

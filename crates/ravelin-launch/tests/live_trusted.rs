@@ -22,6 +22,8 @@ mod restarted;
 mod routed;
 #[path = "live_trusted/signed.rs"]
 mod signed;
+#[path = "live_trusted/tunnelled.rs"]
+mod tunnelled;
 #[path = "live_trusted/upgraded.rs"]
 mod upgraded;
 
@@ -470,10 +472,9 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
     for (gateway, port, refused) in [
         ("snapshot = \"kept\"", "interface = \"lo\"", "`snapshot` cannot be had"),
         ("", "interface = \"lo\"\naddresses = [\"192.0.2.1/24\"]", "only beside `[trust]`"),
-        ("", "kind = \"tunnel\"\nlisten = \"127.0.0.1:4500\"\nkey = \"key\"", "cannot be had"),
         ("", "on = \"lo\"\nvlan = 20", "port lo.20 cannot be had"),
         ("", "interface = \"lo\"\nimpair = { loss = \"1%\" }", "port lo cannot be had"),
-        ("", "interface = \"lo\"\n[[port]]\nempty = true", "no port may be `empty`"),
+        ("", "interface = \"lo\"\n[[port]]\nempty = true", "no port can be `empty`"),
     ] {
         fs::write(&file, format!("program = \"filter.rav\"\n{gateway}\n[[port]]\n{port}\n"))
             .expect("written");

@@ -42,6 +42,8 @@ pub(super) fn release_build(context: &Context) -> Command {
             "ravelin-front",
             "--package",
             "ravelin-vhost",
+            "--package",
+            "ravelin-tunnel",
         ],
     )
 }

@@ -5,7 +5,7 @@ use bundle::hex;
 use engine::text_hash;
 use gateway::Config;
 use gateway::routing::FollowedRoutes;
-use ports::live::{Offloads, PortKind, VnicWishes, WantedPort, XdpMode, XdpWishes};
+use ports::live::{Offloads, PortKind, TunnelWishes, VnicWishes, WantedPort, XdpMode, XdpWishes};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -68,7 +68,7 @@ impl AsStarted {
         });
         part("ports", &mut |to| {
             for (port, of_port) in config.ports.iter().zip(&config.routing.ports) {
-                to.port(port);
+                to.port(port, folder);
                 for own in &of_port.addresses {
                     to.add("--own-address", own.address.to_string());
                 }
@@ -135,18 +135,22 @@ impl Arguments {
         self.0.extend(is_said.then(|| name.into()));
     }
 
-    fn port(&mut self, port: &WantedPort) {
-        self.add("--port", &port.interface);
+    fn port(&mut self, port: &WantedPort, folder: &Path) {
+        self.add("--port", port.name());
         self.add(
             "--kind",
             match port.kind {
                 PortKind::AfXdp => "af_xdp",
                 PortKind::Tap => "tap",
                 PortKind::Vnic => "vnic",
+                PortKind::Tunnel => "tunnel",
                 _ => "af_packet",
             },
         );
         self.xdp(&port.xdp);
+        if let Some(tunnel) = &port.tunnel {
+            self.tunnel(tunnel, folder);
+        }
         if let Some(vnic) = &port.vnic {
             self.router(vnic);
         }
@@ -177,6 +181,27 @@ impl Arguments {
         }
         for queue in queues.iter().flatten() {
             self.add("--queue", queue.to_string());
+        }
+    }
+
+    fn tunnel(&mut self, tunnel: &TunnelWishes, folder: &Path) {
+        self.add("--datagrams", tunnel.listen.to_string());
+        self.add("--tunnel-mtu", tunnel.mtu.to_string());
+        for key in &tunnel.keys {
+            self.add("--tunnel-key", folder.join(key));
+        }
+        for peer in &tunnel.peers {
+            self.add("--peer", format!("{}={}", peer.number, peer.name));
+            for key in &peer.keys {
+                self.add("--peer-key", key.to_string());
+            }
+            if let Some(endpoint) = peer.endpoint {
+                self.add("--endpoint", endpoint.to_string());
+            }
+            if let Some(keepalive) = peer.keepalive {
+                self.add("--keepalive", keepalive.to_string());
+            }
+            self.flag("--no-packets", !peer.packets);
         }
     }
 

@@ -18,10 +18,10 @@ use ir::print::print;
 use messages::Channel;
 use messages::compile::CompileMessage;
 use messages::front::ControlSupply;
-use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY, MOST_ADDRESSES};
+use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY, MOST_ADDRESSES, MOST_TUNNEL_PEERS};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
-use ports::live::{PortKind, WantedPort};
+use ports::live::{PortKind, TunnelWishes, WantedPort};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,6 +36,7 @@ const LAUNCH: &str = "ravelin-launch";
 const CORE: &str = "ravelin-core";
 const FRONT: &str = "ravelin-front";
 const VHOST: &str = "ravelin-vhost";
+const TUNNEL: &str = "ravelin-tunnel";
 
 /// Becomes `ravelin-launch`, which starts the processes of this gateway; its core runs machine code if it is
 /// to be `native`.
@@ -67,6 +68,13 @@ pub(super) fn serve(file: &Path, native: bool, without: &[Layer]) -> Result<(), 
     if vhosts(&config) > 0 {
         launch.arg("--vhost").arg(beside(VHOST)?);
     }
+    for tunnel in tunnels(&config) {
+        // Its process would be started again and again.
+        tunnel.secrets().map_err(|error| finding(error.to_string()))?;
+    }
+    if tunnels(&config).next().is_some() {
+        launch.arg("--tunnel").arg(beside(TUNNEL)?);
+    }
     launch.arg("--ravelin").arg(&ravelin).arg("--file").arg(&real);
     let folder = real.parent().unwrap_or(Path::new("/"));
     let started = AsStarted::of(&config, folder).map_err(finding)?;
@@ -78,7 +86,7 @@ pub(super) fn serve(file: &Path, native: bool, without: &[Layer]) -> Result<(), 
 
 /// What a gateway of several processes says of that.
 fn several(config: &Config, native: bool, without: &[Layer]) -> String {
-    let count = 4 + usize::from(config.front.is_some()) + vhosts(config);
+    let count = 4 + usize::from(config.front.is_some()) + vhosts(config) + tunnels(config).count();
     let mut text = format!(
         "several processes, {count} of them: whoever takes over one of them has the rights of this part and no others"
     );
@@ -119,9 +127,20 @@ fn beside(ravelin: &Path, name: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// One of them does not.
 pub(super) fn programs(ravelin: &Path, config: &Config) -> Result<(), String> {
-    let needed = [(true, LAUNCH), (true, CORE), (config.front.is_some(), FRONT), (vhosts(config) > 0, VHOST)];
+    let needed = [
+        (true, LAUNCH),
+        (true, CORE),
+        (config.front.is_some(), FRONT),
+        (vhosts(config) > 0, VHOST),
+        (tunnels(config).next().is_some(), TUNNEL),
+    ];
     let mut needed = needed.into_iter().filter(|(is_needed, _)| *is_needed);
     needed.try_for_each(|(_, name)| beside(ravelin, name).map(drop))
+}
+
+/// The ports that are tunnels.
+fn tunnels(config: &Config) -> impl Iterator<Item = &TunnelWishes> {
+    config.ports.iter().filter_map(|port| port.tunnel.as_ref())
 }
 
 /// How many ports are linked to virtual machines by vhost-user.
@@ -140,6 +159,12 @@ fn lacking(config: &Config) -> Option<String> {
         let what = can_be_handed_over(port).err()?;
         Some(format!("port {} cannot be had with several processes yet: {what}", port.name()))
     };
+    let peers: usize = tunnels(config).map(|tunnel| tunnel.peers.len()).sum();
+    if peers > MOST_TUNNEL_PEERS {
+        return Some(format!(
+            "its tunnels have {peers} peers, and with several processes there can be {MOST_TUNNEL_PEERS}"
+        ));
+    }
     let asked = asked.iter().find(|(is_asked, _)| *is_asked);
     let asked = asked.map(|(_, what)| format!("{what} cannot be had with several processes yet"));
     config.ports.iter().find_map(port).or(asked).or_else(|| routing_lacks(config))

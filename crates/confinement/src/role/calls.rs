@@ -71,10 +71,9 @@ const READ: AllowedCall = any("read", libc::SYS_read, "messages, bells and frame
 const WRITE: AllowedCall = any("write", libc::SYS_write, "messages, bells, frames, and error output");
 const CLOSE: AllowedCall = any("close", libc::SYS_close, "ports that went away, and messages' descriptors");
 const PPOLL: AllowedCall = any("ppoll", libc::SYS_ppoll, "waits for packets and messages");
-const RECVFROM: AllowedCall = any("recvfrom", libc::SYS_recvfrom, "messages, and rings of AF_XDP");
+const RECVFROM: AllowedCall = any("recvfrom", libc::SYS_recvfrom, "messages");
 const RECVMSG: AllowedCall = any("recvmsg", libc::SYS_recvmsg, "messages with descriptors from launch");
-const SENDTO: AllowedCall =
-    without_connecting("sendto", libc::SYS_sendto, &[&[plain_flags(3)]], "messages, and rings that are full");
+const SENDTO: AllowedCall = without_connecting("sendto", libc::SYS_sendto, &[&[plain_flags(3)]], "messages");
 const MMAP: AllowedCall = never_executable("mmap", libc::SYS_mmap, "memory, and rings of ports");
 const MUNMAP: AllowedCall = any("munmap", libc::SYS_munmap, "gives memory back");
 const MREMAP: AllowedCall = any("mremap", libc::SYS_mremap, "lets large memory grow");
@@ -126,10 +125,10 @@ const CORE: &[AllowedCall] = &[
     any("writev", libc::SYS_writev, "frames of TAP devices with their virtio headers"),
     CLOSE,
     PPOLL,
-    RECVFROM,
+    any("recvfrom", libc::SYS_recvfrom, "messages, and rings of AF_XDP"),
     RECVMSG,
     any("dup3", libc::SYS_dup3, "puts the new socket of a port that came again in the place of the old one"),
-    SENDTO,
+    without_connecting("sendto", libc::SYS_sendto, &[&[plain_flags(3)]], "messages, and rings that are full"),
     any("sendmmsg", libc::SYS_sendmmsg, "many frames at a call"),
     AllowedCall {
         name: "getsockopt",
@@ -387,6 +386,42 @@ const VHOST: &[AllowedCall] = &[
     FCNTL,
 ];
 
+const TUNNEL: &[AllowedCall] = &[
+    READ,
+    WRITE,
+    any("readv", libc::SYS_readv, "frames of the core"),
+    any("writev", libc::SYS_writev, "frames for the core"),
+    CLOSE,
+    PPOLL,
+    any("recvmmsg", libc::SYS_recvmmsg, "many datagrams at a call"),
+    without_connecting("sendmmsg", libc::SYS_sendmmsg, &[&[plain_flags(3)]], "many datagrams at a call"),
+    AllowedCall {
+        name: "getsockopt",
+        number: libc::SYS_getsockopt,
+        only: "`SO_ERROR`, `SO_MEMINFO`",
+        why: "how many datagrams found no room",
+        arguments: &[
+            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_ERROR)],
+            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_MEMINFO)],
+        ],
+    },
+    MMAP,
+    MUNMAP,
+    MREMAP,
+    MPROTECT,
+    MADVISE,
+    BRK,
+    FUTEX,
+    CLOCK_GETTIME,
+    SCHED_YIELD,
+    GETRANDOM,
+    SIGALTSTACK,
+    EXIT_GROUP,
+    RESTART,
+    #[cfg(debug_assertions)]
+    FCNTL,
+];
+
 /// What a core needs in addition until its machine code and its threads are there.
 const PREPARING: &[AllowedCall] = &[
     any("mmap", libc::SYS_mmap, "memory, that of machine code too"),
@@ -451,6 +486,7 @@ impl Role {
             Self::Control => CONTROL,
             Self::Front => FRONT,
             Self::Vhost => VHOST,
+            Self::Tunnel => TUNNEL,
         }
     }
 
@@ -467,7 +503,7 @@ impl Role {
     /// instead, are not.
     pub(crate) fn unknown_calls(self) -> &'static [i64] {
         match self {
-            Self::Core | Self::Front | Self::Vhost => &[],
+            Self::Core | Self::Front | Self::Vhost | Self::Tunnel => &[],
             Self::Compile | Self::Control => &[libc::SYS_clone3],
         }
     }

@@ -171,7 +171,7 @@ pub(crate) const ACTIONS: &[Action] = &[
     action("make-executable-with-key", libc::SYS_pkey_mprotect, |g| {
         numbers(&[g.memory as i64, PAGE as i64, (libc::PROT_READ | libc::PROT_EXEC).into(), -1])
     }),
-    action("make-hole-in-memory", libc::SYS_madvise, |g| {
+    reaching("make-hole-in-memory", libc::SYS_madvise, &[libc::EINVAL], |g| {
         numbers(&[g.memory as i64, PAGE as i64, libc::MADV_REMOVE.into()])
     }),
     action("make-file-of-memory", libc::SYS_memfd_create, |g| numbers(&[g.text("x") as i64])),

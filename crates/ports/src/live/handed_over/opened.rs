@@ -6,9 +6,13 @@ use crate::live::af_packet::{self, Held};
 use crate::live::af_xdp::{FrameShare, OpenedXdp};
 use crate::live::vhost::{Rings, VhostPort, shared_files};
 use crate::live::{AttachError, GuestLink, HandedOver, PortKind, PortWay, WantedPort, sys, tap};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+
+/// Bytes of frames that may wait for a process, as Linux counts them.
+const FRAME_BYTES: usize = 4 << 20;
 
 /// How a port is attached to a virtual machine that is not there.
 const NO_MACHINE: &str = "vhost-user, without a machine";
@@ -25,7 +29,15 @@ enum Kept {
     AfXdp(Box<OpenedXdp>),
     /// The queues of a device, which would go with the last of them.
     Tap(Vec<OwnedFd>, String),
+    Tunnel(FrameSockets),
     Vhost(SharedMemory),
+}
+
+/// Sockets by which frames go between a core and the process of a tunnel, pair by pair. Each end stays open
+/// here, so that neither process finds the other one gone.
+struct FrameSockets {
+    of_core: Vec<OwnedFd>,
+    of_tunnel: Vec<OwnedFd>,
 }
 
 /// What a virtual machine shares.
@@ -63,6 +75,10 @@ impl OpenedPort {
                 let frames = frames.ok_or("it has no frames").map_err(unsupported)?;
                 Kept::AfXdp(Box::new(OpenedXdp::open(&wanted, frames.clone())?))
             }
+            PortKind::Tunnel => {
+                let sockets = FrameSockets::new(lanes);
+                Kept::Tunnel(sockets.map_err(af_packet::system(&wanted.interface, "its sockets"))?)
+            }
             PortKind::Tap => {
                 let (mode, queues) = tap::open_queues(&wanted, lanes)?;
                 Kept::Tap(queues, mode)
@@ -91,7 +107,7 @@ impl OpenedPort {
             Kept::AfPacket(held) => held.is_there(),
             Kept::AfXdp(opened) => opened.is_there(),
             Kept::Tap(queues, _) => queues.iter().all(tap::is_there),
-            Kept::Vhost(_) => true,
+            Kept::Tunnel(_) | Kept::Vhost(_) => true,
         }
     }
 
@@ -116,6 +132,9 @@ impl OpenedPort {
                 (mode, PortWay::AfXdp(xdp), descriptors)
             }
             Kept::Tap(queues, mode) => (mode.clone(), PortWay::Tap, again(queues)?),
+            Kept::Tunnel(sockets) => {
+                ("tunnel, by a process of its own".to_owned(), PortWay::Tap, again(&sockets.of_core)?)
+            }
             Kept::Vhost(SharedMemory { bell, rings, .. }) => {
                 let (mut descriptors, mut mode) = (again(std::slice::from_ref(bell))?, NO_MACHINE.to_owned());
                 if let Some((rings, files)) = rings {
@@ -134,6 +153,17 @@ impl OpenedPort {
         Ok((handed, descriptors))
     }
 
+    /// The sockets by which the process of a tunnel gets frames and gives them, if the port is one.
+    ///
+    /// # Errors
+    /// Linux gives no further descriptor.
+    pub fn of_tunnel(&self) -> io::Result<Vec<OwnedFd>> {
+        match &self.held {
+            Kept::Tunnel(sockets) => sockets.of_tunnel.iter().map(OwnedFd::try_clone).collect(),
+            _ => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
     /// Takes over what a virtual machine shares from now on, by whose bell, or that it shares nothing.
     ///
     /// # Errors
@@ -149,6 +179,22 @@ impl OpenedPort {
     }
 }
 
+impl FrameSockets {
+    fn new(lanes: u16) -> io::Result<FrameSockets> {
+        let mut sockets = FrameSockets { of_core: Vec::new(), of_tunnel: Vec::new() };
+        for _ in 0..lanes {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let (core, tunnel) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+            for end in [&core, &tunnel] {
+                sys::set_buffer(end, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, FRAME_BYTES)?;
+            }
+            sockets.of_core.push(core);
+            sockets.of_tunnel.push(tunnel);
+        }
+        Ok(sockets)
+    }
+}
+
 /// The Ethernet address of an interface.
 ///
 /// # Errors
@@ -160,10 +206,10 @@ pub fn ethernet_address(interface: &str) -> io::Result<[u8; 6]> {
 /// Whether a port can be opened for another process.
 ///
 /// # Errors
-/// What of it cannot be handed over: a tunnel, a port that is nobody's, a part of an interface, middleware.
+/// What of it cannot be handed over: a port that is nobody's, a part of an interface, middleware.
 pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
-    if !matches!(wanted.kind, PortKind::AfPacket | PortKind::AfXdp | PortKind::Tap | PortKind::Vnic) {
-        return Err("no port can be of kind \"tunnel\" there, and none `empty`");
+    if matches!(wanted.kind, PortKind::Vhost | PortKind::Empty) {
+        return Err("no port can be `empty` there");
     }
     let plain = WantedPort {
         kind: wanted.kind.clone(),
@@ -171,6 +217,8 @@ pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
         keep_from_kernel: wanted.keep_from_kernel,
         promiscuous: wanted.promiscuous,
         xdp: wanted.xdp.clone(),
+        #[cfg(feature = "attach")]
+        tunnel: wanted.tunnel.clone(),
         vnic: wanted.vnic.clone(),
         ..WantedPort::plain(&wanted.interface)
     };

@@ -12,7 +12,8 @@ pub(super) fn read(
     packet: &mut [u8],
 ) -> io::Result<usize> {
     let length = readv(fd, &mut [IoSliceMut::new(header), IoSliceMut::new(packet)])?;
-    Ok(length.saturating_sub(VirtioHeader::LEN))
+    // Another process may be at the other end.
+    length.checked_sub(VirtioHeader::LEN).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// Writes a packet and what stands before it.
