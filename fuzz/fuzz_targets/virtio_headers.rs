@@ -78,7 +78,9 @@ fuzz_target!(|data: &[u8]| {
 
     let (start, offset) = virtio.open_sum().map_or((0, 0), |(start, offset)| (start.into(), offset.into()));
     let field = start + offset;
-    if let Some(judged) = VirtioHeader::judged(header, frame.len()) {
+    let judged = [false, true].map(|all_kinds| VirtioHeader::judged(header, frame.len(), all_kinds));
+    assert!(judged[0].is_none() || judged[0] == judged[1], "more kinds refuse no more");
+    if let Some(judged) = judged[1] {
         assert_eq!(judged, virtio);
         assert!(judged.is_open() && field + 2 <= frame.len(), "it is taken as it is");
     }

@@ -3,15 +3,23 @@
 //! process asks of `control` is what `control` asks of the core.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The first and only message of `launch` to the front. With two descriptors: the socket at which it listens,
 /// and its channel to `control`. What stands in it is not looked at before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrontBegin {
     /// The text of its secret key.
     pub key: String,
     /// The clients that it knows, each as a text.
     pub clients: Vec<String>,
+}
+
+/// Without the keys.
+impl fmt::Debug for FrontBegin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FrontBegin").field("clients", &self.clients).finish_non_exhaustive()
+    }
 }
 
 /// What `launch` says to `control`.

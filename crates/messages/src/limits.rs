@@ -19,7 +19,7 @@ pub const LONGEST_SUPPLY: usize = 16;
 pub const LONGEST_VHOST_REPORT: usize = 1024;
 
 /// How many peers the tunnels of a gateway of several processes have together: they are arguments of
-/// `launch`, of which Linux takes so much.
+/// `launch`, whose bytes Linux limits.
 pub const MOST_TUNNEL_PEERS: usize = 1024;
 
 /// The longest message of `launch` to the process of a tunnel, in bytes: so many peers, with names of 64

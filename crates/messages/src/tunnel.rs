@@ -1,11 +1,12 @@
 //! What `launch` says to the process of a tunnel.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::net::SocketAddr;
 
 /// The first and only message. With the socket of its datagrams, and with a socket for each worker of the
-/// core, by which frames come and go as at a TAP device. What stands in it is not looked at before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// core, by which frames come and go as at a TAP device. `launch` does not look into its texts.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TunnelBegin {
     /// The longest packet that goes in, in bytes.
     pub mtu: u16,
@@ -13,6 +14,16 @@ pub struct TunnelBegin {
     pub keys: Vec<String>,
     /// Who is at the other end.
     pub peers: Vec<TunnelPeer>,
+}
+
+/// Without the keys.
+impl fmt::Debug for TunnelBegin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TunnelBegin")
+            .field("mtu", &self.mtu)
+            .field("peers", &self.peers)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A peer of a tunnel.

@@ -122,14 +122,24 @@ impl VirtioHeader {
     }
 
     /// As [`read`](VirtioHeader::read) for a header that nobody has looked at before, and its frame: `None`
-    /// unless it says that a checksum is open which the frame has, or the same of a segment of TCP, which has
-    /// at most [`MOST_HEADERS`](VirtioHeader::MOST_HEADERS) bytes before TCP: each of its packets has them
-    /// again.
-    pub fn judged(bytes: &[u8; VirtioHeader::LEN], frame_length: usize) -> Option<VirtioHeader> {
+    /// unless it says that a checksum is open which the frame has, or the same of a segment, which has at
+    /// most [`MOST_HEADERS`](VirtioHeader::MOST_HEADERS) bytes before TCP or UDP: each of its packets has
+    /// them again. Segments are those of TCP, and with `all_kinds` also those of UDP and of TCP that tells of
+    /// congestion.
+    pub fn judged(
+        bytes: &[u8; VirtioHeader::LEN],
+        frame_length: usize,
+        all_kinds: bool,
+    ) -> Option<VirtioHeader> {
         let header = VirtioHeader::read(bytes);
+        let is_short = header.start <= VirtioHeader::MOST_HEADERS;
         let is_known = match bytes[1] {
             0 => header.gso_size == 0,
-            TCP4 | TCP6 => header.start <= VirtioHeader::MOST_HEADERS && header.offset == TCP_FIELD,
+            TCP4 | TCP6 => is_short && header.offset == TCP_FIELD,
+            kind if all_kinds => match kind & !CONGESTION {
+                TCP4 | TCP6 => is_short && header.offset == TCP_FIELD,
+                _ => kind == UDP && is_short && usize::from(header.offset) == UDP_FIELD,
+            },
             _ => false,
         };
         let checksum_ends = usize::from(header.start) + usize::from(header.offset) + 2;
@@ -429,8 +439,19 @@ mod tests {
             header(1, TCP4, 1_460, 34, 16),
             header(1, TCP6, 8, most, 16),
         ] {
-            let taken = VirtioHeader::judged(&right, 3_000);
-            assert_eq!(taken, Some(VirtioHeader::read(&right)), "{right:?}");
+            for all_kinds in [false, true] {
+                let taken = VirtioHeader::judged(&right, 3_000, all_kinds);
+                assert_eq!(taken, Some(VirtioHeader::read(&right)), "{right:?}");
+            }
+        }
+        for of_linux in [
+            header(1, UDP, 1_460, 34, 6),
+            header(1, TCP4 | CONGESTION, 1_460, 34, 16),
+            header(1, TCP6 | CONGESTION, 1_460, most, 16),
+        ] {
+            assert_eq!(VirtioHeader::judged(&of_linux, 3_000, false), None, "{of_linux:?}");
+            let taken = VirtioHeader::judged(&of_linux, 3_000, true);
+            assert_eq!(taken, Some(VirtioHeader::read(&of_linux)), "{of_linux:?}");
         }
         for wrong in [
             header(0, TCP4, 1_460, 34, 16),
@@ -440,18 +461,23 @@ mod tests {
             header(1, 0, 1, 34, 16),
             header(1, 2, 1_460, 34, 16),
             header(1, 3, 1_460, 34, 6),
-            header(1, UDP, 1_460, 34, 6),
-            header(1, TCP4 | CONGESTION, 1_460, 34, 16),
+            header(1, UDP, 1_460, 34, 16),
+            header(1, UDP, 1_460, most + 1, 6),
+            header(1, UDP | CONGESTION, 1_460, 34, 6),
+            header(1, CONGESTION, 0, 34, 6),
+            header(1, TCP4 | CONGESTION, 1_460, 34, 6),
             header(1, TCP4, 1_460, 34, 6),
             header(1, TCP4, 1_460, most + 1, 16),
             header(1, 0, 0, 3_000 - 7, 6),
             header(1, 0, 0, u16::MAX, u16::MAX),
         ] {
-            assert_eq!(VirtioHeader::judged(&wrong, 3_000), None, "{wrong:?}");
+            for all_kinds in [false, true] {
+                assert_eq!(VirtioHeader::judged(&wrong, 3_000, all_kinds), None, "{wrong:?}");
+            }
         }
         // Headers that the frame does not have.
-        assert_eq!(VirtioHeader::judged(&header(1, 0, 0, 34, 6), 53), None);
-        assert!(VirtioHeader::judged(&header(1, 0, 0, 34, 6), 54).is_some());
+        assert_eq!(VirtioHeader::judged(&header(1, 0, 0, 34, 6), 53, true), None);
+        assert!(VirtioHeader::judged(&header(1, 0, 0, 34, 6), 54, true).is_some());
     }
 
     #[test]

@@ -420,6 +420,36 @@ fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
 }
 
 #[test]
+fn frames_go_over_between_processes_and_headers_are_judged() {
+    let tunnel = WantedPort { kind: PortKind::Tunnel, ..wanted("peers") };
+    let opened = OpenedPort::open(&tunnel, 1, None).expect("its sockets");
+    let (described, of_core) = opened.lanes(1).expect("the ends of the core");
+    assert_eq!((&described.way, of_core.len()), (&PortWay::Process, 1));
+    let [other_end] = <[_; 1]>::try_from(opened.of_tunnel().expect("the other ends")).expect("one");
+    let other_end = std::fs::File::from(other_end);
+    let (mut adopted, _) = Adopter::new(false).adopt(&described, 3, of_core).expect("adopted");
+    let frame = datagram((1, 1), false, 7, 60);
+    let sends = |header: [u8; 10], frame: &[u8]| {
+        std::io::Write::write_all(&mut &other_end, &[&header, frame].concat()).expect("sent");
+    };
+    let plain = [0; 10];
+    // One that leaves more work than it may, one that says what the frame has not, and a message without a
+    // header: none of them is a packet, and what follows is.
+    sends([1, 1, 0, 0, 1, 0, 255, 255, 16, 0], &frame);
+    sends([1, 0, 0, 0, 0, 0, 255, 0, 6, 0], &frame);
+    std::io::Write::write_all(&mut &other_end, &[0; 3]).expect("sent");
+    sends(plain, &frame);
+    let came = receive(adopted.lanes[0].receive.as_mut(), 1);
+    assert_eq!(came.iter().map(|frame| number(frame)).collect::<Vec<_>>(), [7]);
+    assert_eq!(adopted.lanes[0].receive.losses().unreadable, 2);
+    adopted.lanes[0].send.send(&frame, VirtioHeader::NONE);
+    adopted.lanes[0].send.flush();
+    let mut message = [0; 128];
+    let length = std::io::Read::read(&mut &other_end, &mut message).expect("it came");
+    assert_eq!(message[..length], [&plain[..], &frame].concat());
+}
+
+#[test]
 fn what_cannot_be_handed_over_is_refused() {
     let refused =
         |wanted: WantedPort| OpenedPort::open(&wanted, 1, None).err().expect("it is refused").to_string();

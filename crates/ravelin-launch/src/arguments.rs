@@ -290,6 +290,9 @@ impl Settings {
         if !tunnel_ports.map(|(number, _)| number).eq(tunnels.iter().map(|(number, _)| *number)) {
             return Err("each port of kind `tunnel` has one `--datagrams`".into());
         }
+        if tunnels.iter().any(|(_, tunnel)| tunnel.keys.is_empty() || tunnel.mtu == 0) {
+            return Err("`--datagrams` needs a `--tunnel-key` and a `--tunnel-mtu`".into());
+        }
         if tunnel.is_none() && !tunnels.is_empty() {
             return Err("`--tunnel` is missing, which ports of kind `tunnel` need".into());
         }
@@ -440,7 +443,9 @@ mod tests {
         assert_eq!((settings.tunnels, settings.tunnel), (vec![(2, tunnel)], Some("/t".into())));
         assert_eq!(settings.ports[1].kind, PortKind::Tunnel);
         let peers: String = (0..=MOST_TUNNEL_PEERS).map(|number| format!(" --peer {number}=p")).collect();
-        let many = parse(&format!("{PATHS} --tunnel /t --port a --datagrams [::]:1{peers}"));
+        let many = parse(&format!(
+            "{PATHS} --tunnel /t --port a --datagrams [::]:1 --tunnel-key /k --tunnel-mtu 9{peers}"
+        ));
         assert!(many.expect_err("too many").contains("1024 peers"));
     }
 
@@ -475,7 +480,8 @@ mod tests {
             ("--port x --ethernet 02:00:00:00:00:01 --guest vhost-user", "`--vhost` is missing"),
             ("--port x --kind tunnel", "one `--datagrams`"),
             ("--port x --datagrams [::]:1 --datagrams [::]:2", "one `--datagrams`"),
-            ("--port x --datagrams [::]:1", "`--tunnel` is missing"),
+            ("--port x --datagrams [::]:1", "needs a `--tunnel-key`"),
+            ("--port x --datagrams [::]:1 --tunnel-key /k --tunnel-mtu 9", "`--tunnel` is missing"),
             ("--port x --datagrams 10.0.0.1", "10.0.0.1"),
             ("--datagrams [::]:1", "behind a `--port`"),
             ("--port x --datagrams [::]:1 --port y --tunnel-key /k", "behind a `--datagrams`"),

@@ -21,13 +21,19 @@ impl Restart {
         Restart { started: Instant::now(), wait: Duration::ZERO, at: None }
     }
 
-    /// The process has ended, or could not be started.
+    /// The process has ended.
     pub(crate) fn ended(&mut self) {
         self.wait = match self.started.elapsed() < SOON {
             true => (self.wait * 2).clamp(WHILE, LONGEST_WHILE),
             false => Duration::ZERO,
         };
         self.at = Some(Instant::now() + self.wait);
+    }
+
+    /// It could not be started, however long that took to find out.
+    pub(crate) fn failed(&mut self) {
+        self.started = Instant::now();
+        self.ended();
     }
 
     /// Whether it is to be started now, which then is done.
@@ -65,6 +71,9 @@ mod tests {
         restart.ended();
         assert!(restart.is_due(), "at once after it has run for a while");
         restart.ended();
+        restart.started -= SOON;
+        restart.failed();
+        assert!(!restart.is_due(), "it did not run");
         assert!(restart.left(SOON) > Duration::ZERO && restart.left(Duration::ZERO) == Duration::ZERO);
     }
 }

@@ -239,7 +239,7 @@ impl Supervisor<'_> {
             && let Err(error) = self.start_core()
         {
             say(&format!("ravelin-launch: core: {error}"));
-            self.core_restart.ended();
+            self.core_restart.failed();
         }
         for tunnel in &mut self.tunnels {
             tunnel.restart(&self.ports, self.settings, &self.events);
@@ -263,19 +263,19 @@ impl Supervisor<'_> {
             && let Err(error) = core.compile(self.settings, self.last.to_hand_in(), &self.events)
         {
             say(&format!("ravelin-launch: compile: {error}"));
-            self.compile_restart.ended();
+            self.compile_restart.failed();
         }
         if self.control_restart.is_due()
             && let Err(error) = self.start_control()
         {
             say(&format!("ravelin-launch: control: {error}"));
-            self.control_restart.ended();
+            self.control_restart.failed();
         }
         if self.front_restart.is_due()
             && let Err(error) = self.start_front()
         {
             say(&format!("ravelin-launch: front: {error}"));
-            self.front_restart.ended();
+            self.front_restart.failed();
         }
     }
 

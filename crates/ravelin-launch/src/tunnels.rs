@@ -93,7 +93,8 @@ impl<'a> TunnelLink<'a> {
             && let Err(error) = self.start(ports, settings, events)
         {
             say(&format!("ravelin-launch: port {}: tunnel: {error}", self.port));
-            self.restart.ended();
+            self.process = None;
+            self.restart.failed();
         }
     }
 

@@ -34,9 +34,12 @@ pub(crate) enum ProcessError {
     /// it is not told what it needs
     #[error("it is not told which tunnel it is, or gets other descriptors than it needs")]
     Begin,
-    /// a key
-    #[error("a key of the tunnel, or of its peer `{0}`, is none: it is one line of base64")]
-    Key(String),
+    /// a key of its own
+    #[error("a key of the tunnel is none: it is one line of base64")]
+    Key,
+    /// a key of a peer
+    #[error("a key of the peer `{0}` is none: it is one line of base64")]
+    PeerKey(String),
     /// the end of the tunnel
     #[error(transparent)]
     Tunnel(#[from] TunnelError),
@@ -73,12 +76,12 @@ fn supplied(launch: &mut Channel) -> Result<(Vec<Lane>, Lane), ProcessError> {
     if frames.is_empty() {
         return Err(ProcessError::Begin);
     }
-    let keys = keys.iter().map(|key| key.parse().map_err(|_| ProcessError::Key(String::new())));
+    let keys = keys.iter().map(|key| key.parse().map_err(|_| ProcessError::Key));
     let keys = keys.collect::<Result<_, _>>()?;
     let peers = peers.into_iter().map(wanted).collect::<Result<Vec<_>, _>>()?;
     let handed = HandedOver {
         interface: "core".to_owned(),
-        way: PortWay::Tap,
+        way: PortWay::Process,
         offloads: Offloads::Cut,
         promiscuous: true,
         keeps_tags: true,
@@ -91,7 +94,7 @@ fn supplied(launch: &mut Channel) -> Result<(Vec<Lane>, Lane), ProcessError> {
 /// A peer with its keys.
 fn wanted(peer: TunnelPeer) -> Result<WantedPeer, ProcessError> {
     let TunnelPeer { name, number, keys, endpoint, keepalive, packets } = peer;
-    let keys = keys.iter().map(|key| key.parse().map_err(|_| ProcessError::Key(name.clone())));
+    let keys = keys.iter().map(|key| key.parse().map_err(|_| ProcessError::PeerKey(name.clone())));
     let keys = keys.collect::<Result<_, _>>()?;
     Ok(WantedPeer { name, number, keys, endpoint, keepalive, packets })
 }

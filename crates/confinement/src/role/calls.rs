@@ -398,12 +398,9 @@ const TUNNEL: &[AllowedCall] = &[
     AllowedCall {
         name: "getsockopt",
         number: libc::SYS_getsockopt,
-        only: "`SO_ERROR`, `SO_MEMINFO`",
-        why: "how many datagrams found no room",
-        arguments: &[
-            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_ERROR)],
-            &[is(1, libc::SOL_SOCKET), is(2, libc::SO_MEMINFO)],
-        ],
+        only: "`SO_ERROR`",
+        why: "takes an error off a socket",
+        arguments: &[&[is(1, libc::SOL_SOCKET), is(2, libc::SO_ERROR)]],
     },
     MMAP,
     MUNMAP,

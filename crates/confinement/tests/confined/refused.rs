@@ -162,18 +162,18 @@ fn a_program_gives_no_rights_if_none_are_to_come() {
 }
 
 /// What processes can do once they have all layers of their role: the action, and what comes of it in each.
-const BY_ROLE: [(&str, [Comes; 4]); 11] = [
-    ("make-thread", [Comes::End, Comes::Done, Comes::Done, Comes::End]),
-    ("socket-netlink", [Comes::End, Comes::End, Comes::Done, Comes::End]),
-    ("socket-ipv4", [Comes::End, Comes::End, Comes::End, Comes::End]),
-    ("fork", [Comes::End, Comes::End, Comes::End, Comes::End]),
-    ("fork-by-clone3", [Comes::End, Comes::Unknown, Comes::Unknown, Comes::End]),
-    ("map-executable", [Comes::End, Comes::End, Comes::End, Comes::End]),
-    ("be-dumpable", [Comes::End, Comes::End, Comes::End, Comes::End]),
-    ("type-at-terminal", [Comes::End, Comes::End, Comes::End, Comes::End]),
-    ("set-socket-option", [Comes::End, Comes::End, Comes::End, Comes::End]),
-    ("open-to-read", [Comes::End, Comes::NotThere, Comes::End, Comes::End]),
-    ("open-to-write", [Comes::End, Comes::End, Comes::End, Comes::End]),
+const BY_ROLE: [(&str, [Comes; Role::ALL.len()]); 11] = [
+    ("make-thread", [Comes::End, Comes::Done, Comes::Done, Comes::End, Comes::End, Comes::End]),
+    ("socket-netlink", [Comes::End, Comes::End, Comes::Done, Comes::End, Comes::End, Comes::End]),
+    ("socket-ipv4", [Comes::End, Comes::End, Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("fork", [Comes::End, Comes::End, Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("fork-by-clone3", [Comes::End, Comes::Unknown, Comes::Unknown, Comes::End, Comes::End, Comes::End]),
+    ("map-executable", [Comes::End, Comes::End, Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("be-dumpable", [Comes::End, Comes::End, Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("type-at-terminal", [Comes::End, Comes::End, Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("set-socket-option", [Comes::End, Comes::End, Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("open-to-read", [Comes::End, Comes::NotThere, Comes::End, Comes::End, Comes::End, Comes::End]),
+    ("open-to-write", [Comes::End, Comes::End, Comes::End, Comes::End, Comes::End, Comes::End]),
 ];
 
 /// What comes of an action.

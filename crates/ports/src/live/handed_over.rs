@@ -102,7 +102,7 @@ impl Adopter {
                 // It neither receives nor sends segments.
                 return Ok((attached, PortRenewal(Renewed::AfXdp(adopted))));
             }
-            PortWay::Tap => {
+            PortWay::Tap | PortWay::Process => {
                 let (attached, queues) = tap::adopt(port, number, descriptors);
                 (attached, Renewed::Tap(queues))
             }

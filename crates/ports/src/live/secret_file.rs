@@ -1,7 +1,7 @@
 //! Files that hold a secret: a line that only its owner may read, in a file that is never written over.
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,8 @@ pub fn make(path: &Path, secret: &str) -> Result<(), SecretFileError> {
 /// The file cannot be read, others than its owner may read or write it, or it holds no text.
 pub fn read(path: &Path) -> Result<String, SecretFileError> {
     let failed = |source| SecretFileError::File { file: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    // One that is no file keeps nobody waiting.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(SecretFileError::NoText(path.to_owned()));

@@ -33,7 +33,9 @@ pub(super) use vnic::{make_for_guest, open as open_vnic};
 pub use vnic_wishes::{GuestLink, VnicWishes, station};
 
 use super::clock::Now;
-use super::{Attached, HandedOver, Lane, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged};
+use super::{
+    Attached, HandedOver, Lane, PortWay, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged,
+};
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::{Batch, PortNumber, Region, VirtioHeader};
 use std::fs;
@@ -87,6 +89,8 @@ struct Device {
     offloads: bool,
     /// Whether this process may open the device, and read what it has counted; otherwise another one does.
     owned: bool,
+    /// Whether headers are judged: a process writes them that may have been taken over.
+    judges: bool,
     /// Whether tags that name no VLAN are left to whoever looks at frames next.
     keeps_tags: bool,
     presence: Arc<Presence>,
@@ -120,6 +124,7 @@ pub(super) fn adopt(
 ) -> (Attached, Vec<Arc<OwnedFd>>) {
     let mut device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
     device.keeps_tags = handed.keeps_tags;
+    device.judges = handed.way == PortWay::Process;
     let queues: Vec<_> = queues.into_iter().map(Arc::new).collect();
     (attached(device, handed.mode.clone(), port, queues.clone()), queues)
 }
@@ -156,6 +161,7 @@ impl Device {
             lanes: usize::from(lanes),
             offloads: offloads != super::Offloads::Off,
             owned,
+            judges: false,
             keeps_tags: false,
             presence: Arc::default(),
             deleted: AtomicU64::new(0),
@@ -235,7 +241,10 @@ impl Receiver for Incoming {
                     break;
                 }
             };
-            let mut virtio = VirtioHeader::read(&header);
+            let Some(mut virtio) = left_to_do(&header, packet.len(), self.device.judges) else {
+                self.losses.unreadable += 1;
+                continue;
+            };
             if !self.open {
                 virtio.complete(packet);
                 virtio = virtio.without_checksum();
@@ -268,6 +277,15 @@ impl Receiver for Incoming {
             self.losses.ring_full = self.unsent.of(figure);
         }
         self.losses
+    }
+}
+
+/// What a header leaves to do with a packet of this length; `None` if it is to be judged and means nothing,
+/// or more work than it may.
+fn left_to_do(header: &[u8; VirtioHeader::LEN], length: usize, judges: bool) -> Option<VirtioHeader> {
+    match judges && header.iter().any(|byte| *byte != 0) {
+        true => VirtioHeader::judged(header, length, true),
+        false => Some(VirtioHeader::read(header)),
     }
 }
 

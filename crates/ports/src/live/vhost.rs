@@ -281,7 +281,7 @@ fn left_to_do(header: &[u8; HEADER], length: usize, unfinished: bool) -> Option<
         return Some(VirtioHeader::NONE);
     }
     let (first, _) = header.split_first_chunk().filter(|_| unfinished)?;
-    VirtioHeader::judged(first, length)
+    VirtioHeader::judged(first, length, false)
 }
 
 /// Whether a header says that nothing is left to do.

@@ -198,6 +198,8 @@ pub enum PortWay {
     AfXdp(XdpPort),
     /// A TAP device, with a queue for each worker.
     Tap,
+    /// A process, with a socket for each worker, over which messages go as at a TAP device.
+    Process,
     /// The network card of a virtual machine (vhost-user): a bell, and a file for each region of memory.
     Vhost(VhostPort),
 }

@@ -3,10 +3,11 @@
 
 use super::upgraded::{UPGRADES, numbered, signal};
 use super::{A, B, LIMIT, Trusted, built, status};
+use rig::Namespace;
 use rustix::process::Signal;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -115,21 +116,44 @@ fn stream_arrives(trusted: &Trusted) {
     let sent: Vec<u8> = (0..4_000_000u32).map(|at| (at / 7) as u8).collect();
     let listener =
         trusted.b.inside(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 80))).expect("in the namespace");
+    let mut stream = trusted.a.inside(|| TcpStream::connect((B, 80))).expect("it is there");
+    stream.set_write_timeout(Some(LIMIT)).expect("a time");
+    let (mut other_end, _) = listener.accept().expect("it has come");
+    other_end.set_read_timeout(Some(LIMIT)).expect("a time");
     let came = thread::scope(|scope| {
         let receives = scope.spawn(|| {
             let mut came = Vec::new();
-            let (mut stream, _) = listener.accept().expect("it comes");
-            stream.set_read_timeout(Some(LIMIT)).expect("a time");
-            stream.read_to_end(&mut came).expect("read");
+            other_end.read_to_end(&mut came).expect("read");
             came
         });
-        let mut stream = trusted.a.inside(|| TcpStream::connect((B, 80))).expect("it is there");
-        stream.set_write_timeout(Some(LIMIT)).expect("a time");
         stream.write_all(&sent).expect("written");
         drop(stream);
         receives.join().expect("it ends")
     });
     assert!(came == sent, "{} of {} bytes", came.len(), sent.len());
+}
+
+/// Datagrams that come together, and are handed on as few, come as they were sent.
+fn burst_arrives(trusted: &Trusted) {
+    let socket = |host: &Namespace, address| host.inside(|| UdpSocket::bind(address)).expect("a socket");
+    let (from, to) = (socket(&trusted.a, (A, 0)), socket(&trusted.b, (B, 7)));
+    assert_eq!(trusted.passes_by(&from, &to), 0);
+    to.set_nonblocking(false).expect("so");
+    to.set_read_timeout(Some(LIMIT)).expect("a time");
+    let mut bytes = [0; 1000];
+    for number in 0..64u8 {
+        from.send_to(&[number; 1000], (B, 7)).expect("sent");
+    }
+    let mut numbers = 0..64;
+    while let Some(number) = numbers.next() {
+        let length = to.recv(&mut bytes).expect("it comes");
+        // Of what was sent before, one may still come.
+        if length != bytes.len() {
+            numbers = number..64;
+            continue;
+        }
+        assert_eq!(bytes, [number; 1000]);
+    }
 }
 
 #[test]
@@ -139,6 +163,7 @@ fn a_tunnel_has_a_process_of_its_own_and_carries_packets_whatever_dies() {
         let Some((trusted, _other)) = tunnelled(test, arguments, head) else { return };
         assert_eq!(trusted.passes(), 0);
         stream_arrives(&trusted);
+        burst_arrives(&trusted);
         let tunnel = trusted.process("ravelin-tunnel");
         assert_eq!(status(tunnel, "CapEff").trim_matches('0'), "");
         assert_eq!(
@@ -156,6 +181,7 @@ fn a_tunnel_has_a_process_of_its_own_and_carries_packets_whatever_dies() {
         assert!(came.iter().copied().eq(0..sent), "{} of {sent} came", came.len());
         assert_eq!(trusted.process("ravelin-tunnel"), tunnel, "no core is its own");
         trusted.kill("ravelin-core");
+        trusted.hears("core was ended by signal 9");
         trusted.hears("core: program 2 runs");
         assert_eq!(trusted.passes(), 0);
         trusted.kill("ravelin-tunnel");

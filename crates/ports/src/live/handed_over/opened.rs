@@ -11,7 +11,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-/// Bytes of frames that may wait for a process, as Linux counts them.
+/// Whether a socket takes descriptors (include/uapi/asm-generic/socket.h of Linux).
+const SO_PASSRIGHTS: i32 = 83;
+
+/// Bytes of frames that may wait for a process at each socket; Linux doubles it, and counts more than the
+/// frames.
 const FRAME_BYTES: usize = 4 << 20;
 
 /// How a port is attached to a virtual machine that is not there.
@@ -133,7 +137,7 @@ impl OpenedPort {
             }
             Kept::Tap(queues, mode) => (mode.clone(), PortWay::Tap, again(queues)?),
             Kept::Tunnel(sockets) => {
-                ("tunnel, by a process of its own".to_owned(), PortWay::Tap, again(&sockets.of_core)?)
+                ("tunnel, by a process of its own".to_owned(), PortWay::Process, again(&sockets.of_core)?)
             }
             Kept::Vhost(SharedMemory { bell, rings, .. }) => {
                 let (mut descriptors, mut mode) = (again(std::slice::from_ref(bell))?, NO_MACHINE.to_owned());
@@ -187,6 +191,8 @@ impl FrameSockets {
             let (core, tunnel) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
             for end in [&core, &tunnel] {
                 sys::set_buffer(end, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, FRAME_BYTES)?;
+                // Nobody hands a socket to the other one. A kernel before 6.16 cannot refuse that.
+                let _ = sys::set_number(end, libc::SOL_SOCKET, SO_PASSRIGHTS, 0);
             }
             sockets.of_core.push(core);
             sockets.of_tunnel.push(tunnel);
@@ -226,5 +232,32 @@ pub fn can_be_handed_over(wanted: &WantedPort) -> Result<(), &'static str> {
         Ok(())
     } else {
         Err("`vlan`, `on`, `impair`, `shape` and `trace` are not available there")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
+    use std::io::IoSlice;
+    use std::mem::MaybeUninit;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn no_process_hands_a_descriptor_to_the_other_one() {
+        let sockets = FrameSockets::new(2).expect("sockets");
+        assert_eq!((sockets.of_core.len(), sockets.of_tunnel.len()), (2, 2));
+        for end in sockets.of_core.iter().chain(&sockets.of_tunnel) {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut rights = SendAncillaryBuffer::new(&mut space);
+            let own = [end.as_fd()];
+            rights.push(SendAncillaryMessage::ScmRights(&own));
+            let sent = sendmsg(end, &[IoSlice::new(b"x")], &mut rights, SendFlags::DONTWAIT);
+            // Linux before 6.16 does not know of it.
+            let knows = sys::set_number(end, libc::SOL_SOCKET, SO_PASSRIGHTS, 0).is_ok();
+            assert_eq!(sent.err(), knows.then_some(Errno::PERM));
+            assert!(sockopt::socket_send_buffer_size(end).expect("it is told") >= FRAME_BYTES);
+        }
     }
 }

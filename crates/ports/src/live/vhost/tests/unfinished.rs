@@ -128,7 +128,8 @@ fn what_the_machine_receives_is_finished_and_not_joined() {
     let mut bench = bench(Offloads::Cut);
     // The second one follows the first one, so that a port that takes segments would get one.
     let sent = [segment(1_000), segment_at(1_000, 8, 1_001)].map(|mut frame| {
-        let open = VirtioHeader::judged(header(1, 0, OPEN).first_chunk().expect("ten bytes"), frame.len());
+        let open =
+            VirtioHeader::judged(header(1, 0, OPEN).first_chunk().expect("ten bytes"), frame.len(), false);
         assert!(open.expect("it is right").complete(&mut frame));
         frame
     });
