@@ -385,7 +385,7 @@ impl Remote {
             all.push(turns);
             Some(Request::Rest(rest::Rest { rounds: rounds.clone(), workers, turns: taken }))
         });
-        Resting { remote: self.clone(), turns: all }
+        Resting { remote: self.clone(), turns: all, stays: false }
     }
 
     /// Provides the memory of a program that is to take over, before workers stand still for it: so many
@@ -476,6 +476,8 @@ impl Remote {
 pub struct Resting {
     remote: Remote,
     turns: Vec<mpsc::Sender<rest::Turn>>,
+    /// Whether they do not go on when this is dropped.
+    stays: bool,
 }
 
 impl Resting {
@@ -503,16 +505,25 @@ impl Resting {
         answers.into_iter().map(|answers| answers.recv().ok()).collect()
     }
 
-    /// Lets the workers stand still until the process ends.
-    pub fn stay(self) {
-        std::mem::forget(self);
+    /// Lets the workers stand still until the process ends, unless another program [takes
+    /// over](Resting::replace).
+    pub fn stay(&mut self) {
+        self.stays = true;
     }
 
     /// Lets another program take over before the first packet, as [`Remote::replace`] does, and the workers
     /// go on.
-    pub fn replace(self, generations: Vec<Generation>) -> Option<Replaced> {
-        let Resting { remote, turns } = self;
-        remote.replace_when(generations, Vec::new(), Vec::new(), || drop(turns))
+    pub fn replace(mut self, generations: Vec<Generation>) -> Option<Replaced> {
+        let turns = std::mem::take(&mut self.turns);
+        self.remote.replace_when(generations, Vec::new(), Vec::new(), || drop(turns))
+    }
+}
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        if self.stays {
+            std::mem::forget(std::mem::take(&mut self.turns));
+        }
     }
 }
 

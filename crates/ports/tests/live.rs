@@ -441,7 +441,14 @@ fn frames_go_over_between_processes_and_headers_are_judged() {
     sends(plain, &frame);
     let came = receive(adopted.lanes[0].receive.as_mut(), 1);
     assert_eq!(came.iter().map(|frame| number(frame)).collect::<Vec<_>>(), [7]);
-    assert_eq!(adopted.lanes[0].receive.losses().unreadable, 2);
+    assert_eq!(adopted.lanes[0].receive.losses().unreadable, 3);
+    // However much of it comes, each look ends.
+    (0..600).for_each(|_| sends([1, 9, 0, 0, 0, 0, 0, 0, 0, 0], &frame));
+    let mut batch = Batch::new();
+    for looks in 1..=3 {
+        adopted.lanes[0].receive.receive(&mut batch, MachineClock.now());
+        assert_eq!(adopted.lanes[0].receive.losses().unreadable, 3 + (256 * looks).min(600));
+    }
     adopted.lanes[0].send.send(&frame, VirtioHeader::NONE);
     adopted.lanes[0].send.flush();
     let mut message = [0; 128];

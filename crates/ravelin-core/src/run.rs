@@ -82,7 +82,11 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     let clock: Arc<dyn Clock> = Arc::new(MachineClock);
     let (loops, remote) = live::workers(lanes, &clock)?;
     // No packet is taken before it is known what runs.
-    let resting = remote.rest();
+    let mut resting = remote.rest();
+    if begin.beside {
+        // The ports are those of the other core until it has handed them over.
+        resting.stay();
+    }
     let bytecode = Loading { back_end: BackendKind::Bytecode, ..loading };
     let generations = activation::generations(boot::program(), bytecode, 1)?;
     let activation = Arc::new(Activation::new(remote.clone(), loading));
@@ -137,16 +141,7 @@ fn run(mut launch: Channel, back_end: BackendKind) -> Result<(), CoreError> {
     if let Some(origin) = origin {
         chosen = Some(choose(loading, held.as_deref_mut(), origin));
     }
-    let began = match chosen.unwrap_or(Ok((None, None))) {
-        Ok(chosen) => begin_with(chosen, &policies, resting),
-        Err(error) => {
-            if begin.beside {
-                // The ports are still those of the other core.
-                resting.stay();
-            }
-            Err(error)
-        }
-    };
+    let began = chosen.unwrap_or(Ok((None, None))).and_then(|chosen| begin_with(chosen, &policies, resting));
     drop(held);
     if let Err(error) = began {
         policies.refuse(&error.to_string());
@@ -164,14 +159,7 @@ fn begin_with(
     resting: Resting,
 ) -> Result<(), CoreError> {
     let Some(mut chosen) = chosen else { return Ok(()) };
-    let taken = match before.map(|before| before.hand_over(&mut chosen, &resting)).transpose() {
-        Ok(taken) => taken,
-        Err(error) => {
-            // The ports are still those of the other core.
-            resting.stay();
-            return Err(error);
-        }
-    };
+    let taken = before.map(|before| before.hand_over(&mut chosen, &resting)).transpose()?;
     policies.activation().begin(chosen.prepared, resting)?;
     if let Some(Taken { state, asked }) = taken {
         policies.report(&CoreReport::TookOver { gap: asked.elapsed().as_micros() as u64, state });

@@ -86,7 +86,7 @@ struct Supervisor<'a> {
     tunnels: Vec<TunnelLink<'a>>,
     /// How often a port was handed over anew.
     renewals: u64,
-    /// When it was tried last to open interfaces that were away.
+    /// When it was tried last to open interfaces that were away, and to hand them over.
     looked: Instant,
     /// Nothing if it could not be made again.
     listening: Option<Listening>,
@@ -230,6 +230,10 @@ impl Supervisor<'_> {
         self.machines.iter_mut().for_each(MachineLink::unused);
         self.core =
             Some(Core::start(self.settings, &self.ports, self.cores, self.store.as_ref(), &self.events)?);
+        // It has all ports as they are now; of machines it is told once more what they share.
+        for port in self.ports.iter_mut().filter(|port| !port.wanted.is_by_vhost()) {
+            port.handed_over = true;
+        }
         Ok(())
     }
 
@@ -322,7 +326,7 @@ impl Supervisor<'_> {
         let mut core = successor.core;
         // Meanwhile an interface may have gone.
         for (port, number) in self.ports.iter().zip(1..) {
-            if !port.handed_over && port.vnic().is_none() {
+            if !port.handed_over && !port.wanted.is_by_vhost() {
                 core.let_go(number);
             }
         }
@@ -564,6 +568,7 @@ impl Supervisor<'_> {
             }
             if let (Some(_), Some(core), None, false) =
                 (&port.opened, core.as_mut(), &successor, port.handed_over)
+                && (opens || port.wanted.is_by_vhost())
                 && core.renew(number, port, settings, *renewals + 1).is_ok()
             {
                 *renewals += 1;

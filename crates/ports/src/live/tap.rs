@@ -37,8 +37,10 @@ use super::{
     Attached, HandedOver, Lane, PortWay, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged,
 };
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
-use packet::{Batch, PortNumber, Region, VirtioHeader};
+use packet::segment::Segments;
+use packet::{BATCH, Batch, PortNumber, Region, VirtioHeader};
 use std::fs;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -89,7 +91,8 @@ struct Device {
     offloads: bool,
     /// Whether this process may open the device, and read what it has counted; otherwise another one does.
     owned: bool,
-    /// Whether headers are judged: a process writes them that may have been taken over.
+    /// Whether headers are judged, here and at the other end: a process writes them that may have been taken
+    /// over.
     judges: bool,
     /// Whether tags that name no VLAN are left to whoever looks at frames next.
     keeps_tags: bool,
@@ -148,7 +151,8 @@ fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<Arc<Owne
             losses,
             unsent,
         };
-        let outlet = Outlet { queue, open: device.offloads, losses: SendLosses::default() };
+        let (open, judged) = (device.offloads, device.judges);
+        let outlet = Outlet { queue, open, judged, losses: SendLosses::default() };
         Lane { receive: Box::new(incoming), send: Box::new(outlet) }
     });
     Attached::alone(device.name.clone(), mode, lanes.collect(), device.presence.clone())
@@ -225,11 +229,16 @@ impl Receiver for Incoming {
         batch.clear();
         batch.headroom = HEADROOM as u32;
         let memory = self.memory.bytes_mut();
-        let mut start = frame_with_headroom(None, 0);
-        while !batch.is_full() && start + LONGEST + SLACK <= memory.len() {
+        let (mut start, mut unreadable) = (frame_with_headroom(None, 0), 0);
+        // Who writes what nobody can read does not keep this half from its end.
+        while !batch.is_full() && unreadable < BATCH && start + LONGEST + SLACK <= memory.len() {
             let mut header = [0; VirtioHeader::LEN];
             let packet = match calls::read(&self.queue, &mut header, &mut memory[start..start + LONGEST]) {
                 Ok(length) => &mut memory[start..start + length],
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    unreadable += 1;
+                    continue;
+                }
                 Err(error) => {
                     // The device was deleted.
                     if error.raw_os_error() == Some(libc::EBADFD)
@@ -242,7 +251,7 @@ impl Receiver for Incoming {
                 }
             };
             let Some(mut virtio) = left_to_do(&header, packet.len(), self.device.judges) else {
-                self.losses.unreadable += 1;
+                unreadable += 1;
                 continue;
             };
             if !self.open {
@@ -258,6 +267,7 @@ impl Receiver for Incoming {
             batch.leave_unfinished(virtio);
             start = frame_with_headroom(Some(start), end);
         }
+        self.losses.unreadable += unreadable as u64;
         memory
     }
 
@@ -325,17 +335,37 @@ struct Outlet {
     queue: Arc<OwnedFd>,
     /// Whether packets may leave with an open checksum.
     open: bool,
+    /// Whether headers are judged at the other end.
+    judged: bool,
     losses: SendLosses,
 }
 
-impl Sender for Outlet {
-    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+impl Outlet {
+    fn write(&mut self, frame: &[u8], virtio: VirtioHeader) {
         if let Err(error) = calls::write(&self.queue, &virtio.write(), frame) {
             match error.raw_os_error() {
                 Some(libc::EIO | libc::EBADFD) => self.losses.down += 1,
                 Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS) => self.losses.busy += 1,
                 _ => self.losses.refused += 1,
             }
+        }
+    }
+}
+
+impl Sender for Outlet {
+    fn send(&mut self, frame: &[u8], virtio: VirtioHeader) {
+        // A network card may hand over a segment whose checksum is right, which no judge takes.
+        if !self.judged || !virtio.segments() || virtio.is_open() {
+            return self.write(frame, virtio);
+        }
+        let Some(segments) = Segments::of(frame, &virtio) else {
+            self.losses.refused += 1;
+            return;
+        };
+        for number in 0..segments.count() {
+            let mut piece = vec![0; segments.length(number)];
+            segments.write(frame, number, &mut piece);
+            self.write(&piece, VirtioHeader::NONE);
         }
     }
 

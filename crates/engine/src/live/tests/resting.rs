@@ -18,7 +18,7 @@ fn workers_that_stand_still_take_no_packet_and_another_program_begins_with_the_n
         let (mut received, mut forwarded, mut played) = (0, 0, 0);
         for chunk in 0..10 {
             bench.play(FLOWS, chunk * CHUNK..(chunk + 1) * CHUNK - 1);
-            let resting = bench.remote.rest();
+            let mut resting = bench.remote.rest();
             let held =
                 || resting.each(vec![(); workers], |generation, _, ()| generation.ledger.received().packets);
             let before = held().expect("all run");
@@ -33,6 +33,8 @@ fn workers_that_stand_still_take_no_packet_and_another_program_begins_with_the_n
                 drop(resting);
                 continue;
             }
+            // As where the ports are another process's until then.
+            resting.stay();
             let new = loaded(&text, workers).generations(PORTS, u64::from(chunk) + 2);
             let replaced = resting.replace(new).expect("all run");
             assert!(replaced.outcome.is_ok());

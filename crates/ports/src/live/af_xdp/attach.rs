@@ -30,7 +30,11 @@ pub(crate) fn attach_all(ports: &[(PortNumber, &WantedPort)], lanes: u16) -> Res
         })
         .collect::<Result<_, _>>()?;
     let wishes = ports.iter().map(|(_, wanted)| &wanted.xdp);
-    let workers = all_at_best(wishes, |zero_copy| open(&interfaces, lanes, zero_copy))?;
+    let workers = all_at_best(
+        wishes,
+        |(_, error): &Refused| error.is_taken(),
+        |zero_copy| open(&interfaces, lanes, zero_copy),
+    )?;
     let first = workers.iter().flat_map(|worker| worker.ports.iter().flat_map(|port| &port.sockets)).next();
     let zero_copy = first.is_some_and(|first| calls::is_zero_copy(&first.socket.fd).unwrap_or(false));
     let chunk = workers.first().map_or(0, |worker| worker.pool.layout.chunk);

@@ -89,16 +89,16 @@ pub(super) fn at_best<T>(
 /// otherwise and all can, or else so that packets are copied.
 ///
 /// # Errors
-/// Neither can be had, or copies are not wanted somewhere.
+/// Neither can be had, copies are not wanted somewhere, or a queue is taken, as an error says.
 pub(super) fn all_at_best<'a, T, E>(
     wishes: impl Iterator<Item = &'a Wishes> + Clone,
+    is_taken: impl Fn(&E) -> bool,
     open: impl Fn(bool) -> Result<T, E>,
 ) -> Result<T, E> {
     if wishes.clone().all(may_be_zero_copy) {
+        let must = wishes.clone().any(|wishes| wishes.zero_copy == Some(true));
         match open(true) {
-            Err(refused) if wishes.clone().any(|wishes| wishes.zero_copy == Some(true)) => {
-                return Err(refused);
-            }
+            Err(refused) if must || is_taken(&refused) => return Err(refused),
             // Most drivers cannot, and say so in different ways.
             Err(_) => {}
             opened => return opened,
@@ -244,8 +244,9 @@ impl Interface {
     }
 
     fn attach_redirect(&self) -> Result<(Redirect, Mode), AttachError> {
+        let keeps_all = self.wanted.keep_from_kernel || self.wanted.xdp.queues.is_none();
         let served = self.queues.iter().filter(|queue| **queue < u64::BITS).map(|queue| 1 << queue);
-        let otherwise = match self.wanted.keep_from_kernel {
+        let otherwise = match keeps_all {
             true => redirect::Otherwise::Drop,
             false => redirect::Otherwise::Pass { served: served.sum() },
         };

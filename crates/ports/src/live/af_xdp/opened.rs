@@ -50,7 +50,8 @@ impl FrameShare {
         }
         let Some(first) = interfaces.first() else { return Ok(ports.iter().map(|_| None).collect()) };
         let mtu = interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(0);
-        let frames = all_at_best(xdp().map(|port| &port.xdp), |zero_copy| {
+        let wishes = xdp().map(|port| &port.xdp);
+        let frames = all_at_best(wishes, AttachError::is_taken, |zero_copy| {
             let layout = Layout { chunk: chunk(mtu, zero_copy), sharing: interfaces.len() };
             let frames = SharedFrames::new(layout, lanes);
             let frames = frames.map_err(first.failed("getting memory for frames"))?;
