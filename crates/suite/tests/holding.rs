@@ -144,34 +144,46 @@ fn a_device_that_fails_with_several_device_batches_under_way_loses_nothing() {
     }
 }
 
+/// What a device can be doing when it is reset: tables, lending, starting, running, lending what came back.
+const DOING: usize = 5;
+
 #[test]
 fn a_device_that_is_reset_at_any_call_loses_nothing() {
     let arrivals = traffic(Profile::sample1(), 1_200, PORTS, 3);
-    let mut doing = BTreeSet::new();
-    for name in ["mac_switch.rav", "lpm.rav"] {
+    let programs = ["mac_switch.rav", "lpm.rav"].map(|name| {
         let program = shipped(name);
         let judge = judge(&program, &arrivals);
-        for (left, (schedule, depth)) in (0..18).flat_map(|left| [(left, DEVICE_BATCHES), (left, WARPS)]) {
+        (name, program, judge)
+    });
+    let mut doing = BTreeSet::new();
+    // Which call comes when depends on the threads of the device.
+    for left in 0..90 {
+        if left >= 18 && doing.len() == DOING {
+            break;
+        }
+        for ((name, program, judge), (schedule, depth)) in
+            programs.iter().flat_map(|one| [(one, DEVICE_BATCHES), (one, WARPS)])
+        {
             let offload =
-                Offload::new(&program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
+                Offload::new(program, PORTS, SEED, &KernelOptions::default()).expect("it has a kernel");
             let mut backend = Offloaded::new(offload, depth, |kernel, geometry| {
                 Ok(Box::new(FaultyDevice::after(
-                    host(kernel, &program, PORTS, geometry)?,
+                    host(kernel, program, PORTS, geometry)?,
                     Trouble::Reset,
                     left,
                 )))
             })
             .expect("it opens")
             .with_patience(PATIENCE);
-            let seen = see_held(&program, &mut backend, &arrivals, schedule, Supply::Unknown);
-            assert_eq!(seen.difference(&judge), None, "{name}, {schedule:?}, after {left} calls");
+            let seen = see_held(program, &mut backend, &arrivals, schedule, Supply::Unknown);
+            assert_eq!(seen.difference(judge), None, "{name}, {schedule:?}, after {left} calls");
             let failure = backend.on_device().expect("it was on a device").failure;
             assert!(left > 0 || failure.is_some(), "{name}: it was not reset");
             doing.extend(failure);
         }
     }
-    // Of tables, lending, starting, running and lending what came back, each was the one that failed.
-    assert_eq!(doing.len(), 5, "{doing:?}");
+    // Each was what failed.
+    assert_eq!(doing.len(), DOING, "{doing:?}");
 }
 
 /// Looks at nothing.
