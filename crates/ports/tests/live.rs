@@ -413,9 +413,16 @@ fn a_tap_device_that_was_made_elsewhere_is_adopted_and_missed() {
         let opened = OpenedPort::open(&tap, 1, None).expect("it is made again");
         let (described, descriptors) = opened.lanes(1).expect("its queue");
         renewal.renew(&described, descriptors).expect("it goes on");
+        assert!(adopted.presence.gone_since().is_none(), "it is back");
         let mut host = port("guest", 1);
         assert_eq!(passed(&mut host, &mut adopted, 8..11), [8, 9, 10]);
         assert_eq!(passed(&mut adopted, &mut host, 11..13), [11, 12]);
+        // The next deletion is another one.
+        assert!(ip(&["link", "delete", "guest"]));
+        wait_for("it to be missed", &|| !opened.is_there());
+        adopted.lanes[0].receive.receive(&mut batch, MachineClock.now());
+        assert!(adopted.presence.gone_since().is_some());
+        assert_eq!(adopted.presence.vanished(), 2);
     });
 }
 

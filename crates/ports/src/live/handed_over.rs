@@ -22,11 +22,10 @@ use super::af_packet;
 use super::af_xdp::{self, LaneFrames};
 use super::segments::packets_only;
 use super::vhost::{self, VhostRenewal};
-use super::{Attached, HandedOver, Offloads, PortWay, sys, tap};
+use super::{Attached, HandedOver, Offloads, PortWay, tap};
 use packet::PortNumber;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// Goes on with other descriptors of a port that has been adopted.
 pub struct PortRenewal(Renewed);
@@ -35,8 +34,7 @@ pub struct PortRenewal(Renewed);
 enum Renewed {
     AfPacket(af_packet::Adopted),
     AfXdp(af_xdp::Adopted),
-    /// The queues, of which each keeps its number.
-    Tap(Vec<Arc<OwnedFd>>),
+    Tap(tap::Adopted),
     Vhost(VhostRenewal),
 }
 
@@ -51,12 +49,7 @@ impl PortRenewal {
             Renewed::AfPacket(adopted) => adopted.renew(port, descriptors),
             Renewed::AfXdp(adopted) => adopted.renew(port, descriptors),
             Renewed::Vhost(renewal) => renewal.renew(port, descriptors),
-            Renewed::Tap(queues) if queues.len() == descriptors.len() => {
-                queues.iter().zip(&descriptors).try_for_each(|(queue, new)| sys::replace(queue, new))
-            }
-            Renewed::Tap(_) => {
-                Err(io::Error::new(io::ErrorKind::InvalidInput, "not as many queues as before"))
-            }
+            Renewed::Tap(adopted) => adopted.renew(port, &descriptors),
         }
     }
 }
@@ -103,8 +96,8 @@ impl Adopter {
                 return Ok((attached, PortRenewal(Renewed::AfXdp(adopted))));
             }
             PortWay::Tap | PortWay::Process => {
-                let (attached, queues) = tap::adopt(port, number, descriptors);
-                (attached, Renewed::Tap(queues))
+                let (attached, adopted) = tap::adopt(port, number, descriptors);
+                (attached, Renewed::Tap(adopted))
             }
             PortWay::Vhost(vhost) => {
                 let (attached, renewal) = vhost::adopt(vhost, port, number, descriptors)?;

@@ -34,7 +34,7 @@ pub use vnic_wishes::{GuestLink, VnicWishes, station};
 
 use super::clock::Now;
 use super::{
-    Attached, HandedOver, Lane, PortWay, Presence, ReceiveLosses, Receiver, SendLosses, Sender, untagged,
+    Attached, HandedOver, Lane, PortWay, Presence, ReceiveLosses, Receiver, SendLosses, Sender, sys, untagged,
 };
 use packet::region::{HEADROOM, SLACK, frame_with_headroom};
 use packet::segment::Segments;
@@ -104,6 +104,8 @@ struct Device {
     told: AtomicU64,
     /// How many lanes are without a queue, as far as they know.
     away: AtomicUsize,
+    /// How often another process has opened queues anew.
+    renewed: AtomicU64,
 }
 
 /// A lane's place at the device. A device that is deleted is missed by each lane at another time, and counted
@@ -114,27 +116,48 @@ struct Place {
     deleted: u64,
     /// The queue is gone.
     away: bool,
+    /// How often queues had been opened anew when it was missed.
+    renewed: u64,
     /// When it is asked for anew at the earliest.
     #[cfg(feature = "attach")]
     again: u64,
 }
 
+/// A port whose queues another process opened, each with a number that it keeps.
+pub(super) struct Adopted {
+    device: Arc<Device>,
+    queues: Vec<Arc<OwnedFd>>,
+}
+
+impl Adopted {
+    /// Goes on with other queues.
+    ///
+    /// # Errors
+    /// They are not as many as those before; then nothing has changed.
+    pub(super) fn renew(&self, handed: &HandedOver, queues: &[OwnedFd]) -> io::Result<()> {
+        if queues.len() != self.queues.len() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not as many queues as before"));
+        }
+        self.queues.iter().zip(queues).try_for_each(|(queue, new)| sys::replace(queue, new))?;
+        self.device.away.store(0, Ordering::Release);
+        self.device.renewed.fetch_add(1, Ordering::AcqRel);
+        self.device.presence.back(handed.mode.clone());
+        Ok(())
+    }
+}
+
 /// Makes a port of the queues of a device that another process opened.
-pub(super) fn adopt(
-    handed: &HandedOver,
-    port: PortNumber,
-    queues: Vec<OwnedFd>,
-) -> (Attached, Vec<Arc<OwnedFd>>) {
+pub(super) fn adopt(handed: &HandedOver, port: PortNumber, queues: Vec<OwnedFd>) -> (Attached, Adopted) {
     let mut device = Device::of(&handed.interface, queues.len() as u16, handed.offloads, false);
     device.keeps_tags = handed.keeps_tags;
     device.judges = handed.way == PortWay::Process;
-    let queues: Vec<_> = queues.into_iter().map(Arc::new).collect();
-    (attached(device, handed.mode.clone(), port, queues.clone()), queues)
+    let (device, queues) = (Arc::new(device), queues.into_iter().map(Arc::new).collect::<Vec<_>>());
+    let attached = attached(device.clone(), handed.mode.clone(), port, queues.clone());
+    (attached, Adopted { device, queues })
 }
 
 /// A port over these queues.
-fn attached(device: Device, mode: String, port: PortNumber, queues: Vec<Arc<OwnedFd>>) -> Attached {
-    let device = Arc::new(device);
+fn attached(device: Arc<Device>, mode: String, port: PortNumber, queues: Vec<Arc<OwnedFd>>) -> Attached {
     let base = device.not_sent().unwrap_or(0);
     let lanes = queues.into_iter().enumerate().map(|(number, queue)| {
         let (losses, memory) = (ReceiveLosses::default(), Region::zeroed(MEMORY));
@@ -172,6 +195,7 @@ impl Device {
             #[cfg(feature = "attach")]
             told: AtomicU64::new(0),
             away: AtomicUsize::new(0),
+            renewed: AtomicU64::new(0),
         }
     }
 
@@ -198,6 +222,11 @@ impl Device {
 
     /// Counts a deletion that no other lane has counted, and a lane that is away.
     fn missed(&self, place: &mut Place, now: u64) {
+        // Another process may have opened queues since it was missed last.
+        let renewed = self.renewed.load(Ordering::Acquire);
+        if std::mem::replace(&mut place.renewed, renewed) != renewed {
+            (place.away, place.deleted) = (false, self.deleted.load(Ordering::Acquire));
+        }
         if !std::mem::replace(&mut place.away, true) {
             self.away.fetch_add(1, Ordering::AcqRel);
             let (before, once_more) = (place.deleted, place.deleted + 1);

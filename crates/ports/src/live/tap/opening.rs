@@ -28,7 +28,7 @@ pub(in crate::live) fn attach(
     let device = Device::of(&wanted.interface, lanes, wanted.offloads, true);
     let (mode, queues) = device.open_all()?;
     let queues = queues.into_iter().map(Arc::new).collect();
-    Ok(attached(device, mode, port, queues))
+    Ok(attached(Arc::new(device), mode, port, queues))
 }
 
 /// Makes a TAP device for another process, and says what was obtained: it goes with the last of its queues.
