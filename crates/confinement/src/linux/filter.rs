@@ -23,7 +23,7 @@ pub(super) fn apply(role: Role) -> Result<(), Missing> {
     }
     sys::tell_refused_calls().map_err(|error| Missing::new(Layer::Seccomp, format!("sigaction: {error}")))?;
     // The later filter forbids the call that brings a filter.
-    for program in programs(role.calls(), role.unknown_calls())? {
+    for program in programs(&role.calls(), role.unknown_calls())? {
         seccompiler::apply_filter_all_threads(&program).map_err(missing)?;
     }
     Ok(())

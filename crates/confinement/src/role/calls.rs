@@ -67,45 +67,9 @@ const fn plain_flags(argument: u8) -> Condition {
     Condition { argument, holds: Holds::Without(libc::MSG_FASTOPEN as u64) }
 }
 
-const READ: AllowedCall = any("read", libc::SYS_read, "messages, bells and frames of TAP devices");
-const WRITE: AllowedCall = any("write", libc::SYS_write, "messages, bells, frames, and error output");
-const CLOSE: AllowedCall = any("close", libc::SYS_close, "ports that went away, and messages' descriptors");
-const PPOLL: AllowedCall = any("ppoll", libc::SYS_ppoll, "waits for packets and messages");
 const RECVFROM: AllowedCall = any("recvfrom", libc::SYS_recvfrom, "messages");
 const RECVMSG: AllowedCall = any("recvmsg", libc::SYS_recvmsg, "messages with descriptors from launch");
 const SENDTO: AllowedCall = without_connecting("sendto", libc::SYS_sendto, &[&[plain_flags(3)]], "messages");
-const MMAP: AllowedCall = never_executable("mmap", libc::SYS_mmap, "memory, and rings of ports");
-const MUNMAP: AllowedCall = any("munmap", libc::SYS_munmap, "gives memory back");
-const MREMAP: AllowedCall = any("mremap", libc::SYS_mremap, "lets large memory grow");
-const MPROTECT: AllowedCall =
-    never_executable("mprotect", libc::SYS_mprotect, "lets the memory of a thread's allocator grow");
-/// Nothing else: some advice makes holes in memory that is shared.
-const MADVISE: AllowedCall = AllowedCall {
-    name: "madvise",
-    number: libc::SYS_madvise,
-    only: "`MADV_DONTNEED`, `MADV_HUGEPAGE`, `MADV_NOHUGEPAGE`",
-    why: "large pages, and gives memory back",
-    arguments: &[
-        &[is(2, libc::MADV_DONTNEED)],
-        &[is(2, libc::MADV_HUGEPAGE)],
-        &[is(2, libc::MADV_NOHUGEPAGE)],
-    ],
-};
-const BRK: AllowedCall = any("brk", libc::SYS_brk, "small memory");
-const FUTEX: AllowedCall = any("futex", libc::SYS_futex, "locks and channels between threads");
-const CLOCK_GETTIME: AllowedCall =
-    any("clock_gettime", libc::SYS_clock_gettime, "the time, where Linux has no call-free clock");
-const SCHED_YIELD: AllowedCall = any("sched_yield", libc::SYS_sched_yield, "waits a moment for a thread");
-const GETRANDOM: AllowedCall =
-    any("getrandom", libc::SYS_getrandom, "keys of hash tables, and of handshakes");
-const SIGALTSTACK: AllowedCall =
-    any("sigaltstack", libc::SYS_sigaltstack, "the end of a thread, and of the process");
-const EXIT_GROUP: AllowedCall = any("exit_group", libc::SYS_exit_group, "the end of the process");
-const RESTART: AllowedCall = any(
-    "restart_syscall",
-    libc::SYS_restart_syscall,
-    "a wait goes on after a stop or a sleep of the machine",
-);
 
 /// The standard library looks, in builds with debug assertions, whether a descriptor is open before it closes
 /// it.
@@ -118,13 +82,45 @@ const FCNTL: AllowedCall = AllowedCall {
     arguments: &[&[is(1, libc::F_GETFD)]],
 };
 
+/// What every process may call.
+const EVERY_ROLE: [AllowedCall; 17] = [
+    any("read", libc::SYS_read, "messages, bells, frames and files, whichever it has"),
+    any("write", libc::SYS_write, "the same, and error output"),
+    any("close", libc::SYS_close, "descriptors that it needs no more"),
+    any("ppoll", libc::SYS_ppoll, "waits for what it reads"),
+    never_executable("mmap", libc::SYS_mmap, "memory, and rings of ports"),
+    any("munmap", libc::SYS_munmap, "gives memory back"),
+    any("mremap", libc::SYS_mremap, "lets large memory grow"),
+    never_executable("mprotect", libc::SYS_mprotect, "lets the memory of a thread's allocator grow"),
+    // Nothing else: some advice makes holes in memory that is shared.
+    AllowedCall {
+        name: "madvise",
+        number: libc::SYS_madvise,
+        only: "`MADV_DONTNEED`, `MADV_HUGEPAGE`, `MADV_NOHUGEPAGE`",
+        why: "large pages, and gives memory back",
+        arguments: &[
+            &[is(2, libc::MADV_DONTNEED)],
+            &[is(2, libc::MADV_HUGEPAGE)],
+            &[is(2, libc::MADV_NOHUGEPAGE)],
+        ],
+    },
+    any("brk", libc::SYS_brk, "small memory"),
+    any("futex", libc::SYS_futex, "locks and channels between threads"),
+    any("clock_gettime", libc::SYS_clock_gettime, "the time, where Linux has no call-free clock"),
+    any("sched_yield", libc::SYS_sched_yield, "waits a moment for a thread"),
+    any("getrandom", libc::SYS_getrandom, "keys of hash tables, and of handshakes"),
+    any("sigaltstack", libc::SYS_sigaltstack, "the end of a thread, and of the process"),
+    any("exit_group", libc::SYS_exit_group, "the end of the process"),
+    any(
+        "restart_syscall",
+        libc::SYS_restart_syscall,
+        "a wait goes on after a stop or a sleep of the machine",
+    ),
+];
+
 const CORE: &[AllowedCall] = &[
-    READ,
-    WRITE,
     any("readv", libc::SYS_readv, "frames of TAP devices with their virtio headers"),
     any("writev", libc::SYS_writev, "frames of TAP devices with their virtio headers"),
-    CLOSE,
-    PPOLL,
     any("recvfrom", libc::SYS_recvfrom, "messages, and rings of AF_XDP"),
     RECVMSG,
     any("dup3", libc::SYS_dup3, "puts the new socket of a port that came again in the place of the old one"),
@@ -142,19 +138,6 @@ const CORE: &[AllowedCall] = &[
             &[is(1, libc::SOL_XDP), is(2, libc::XDP_MMAP_OFFSETS)],
         ],
     },
-    MMAP,
-    MUNMAP,
-    MREMAP,
-    MPROTECT,
-    MADVISE,
-    BRK,
-    FUTEX,
-    CLOCK_GETTIME,
-    SCHED_YIELD,
-    GETRANDOM,
-    SIGALTSTACK,
-    EXIT_GROUP,
-    RESTART,
     #[cfg(debug_assertions)]
     FCNTL,
 ];
@@ -217,25 +200,11 @@ const COMPILE: &[AllowedCall] = &[
     READLINK,
     any("getcwd", libc::SYS_getcwd, "where a relative path begins"),
     any("lseek", libc::SYS_lseek, "how much of a file is left"),
-    READ,
-    WRITE,
-    CLOSE,
-    PPOLL,
     RECVFROM,
     RECVMSG,
     SENDTO,
     SENDMSG,
-    MMAP,
-    MUNMAP,
-    MREMAP,
-    MPROTECT,
-    MADVISE,
-    BRK,
-    FUTEX,
-    CLOCK_GETTIME,
     CLOCK_NANOSLEEP,
-    SCHED_YIELD,
-    GETRANDOM,
     CLONE,
     NAME_THREAD,
     SET_ROBUST_LIST,
@@ -243,10 +212,7 @@ const COMPILE: &[AllowedCall] = &[
     SCHED_GETAFFINITY,
     GETTID,
     RT_SIGPROCMASK,
-    SIGALTSTACK,
     EXIT,
-    EXIT_GROUP,
-    RESTART,
     #[cfg(debug_assertions)]
     FCNTL,
 ];
@@ -256,12 +222,8 @@ const ACCEPT4: AllowedCall =
     any("accept4", libc::SYS_accept4, "users and scrapers, at sockets that launch has opened");
 
 const CONTROL: &[AllowedCall] = &[
-    READ,
-    WRITE,
     any("readv", libc::SYS_readv, "requests in several parts"),
     WRITEV,
-    CLOSE,
-    PPOLL,
     AllowedCall {
         name: "socket",
         number: libc::SYS_socket,
@@ -309,17 +271,7 @@ const CONTROL: &[AllowedCall] = &[
     RECVMSG,
     SENDTO,
     SENDMSG,
-    MMAP,
-    MUNMAP,
-    MREMAP,
-    MPROTECT,
-    MADVISE,
-    BRK,
-    FUTEX,
-    CLOCK_GETTIME,
     CLOCK_NANOSLEEP,
-    SCHED_YIELD,
-    GETRANDOM,
     CLONE,
     NAME_THREAD,
     SET_ROBUST_LIST,
@@ -327,72 +279,31 @@ const CONTROL: &[AllowedCall] = &[
     SCHED_GETAFFINITY,
     GETTID,
     RT_SIGPROCMASK,
-    SIGALTSTACK,
     EXIT,
-    EXIT_GROUP,
-    RESTART,
 ];
 
 const FRONT: &[AllowedCall] = &[
-    READ,
-    WRITE,
     WRITEV,
-    CLOSE,
-    PPOLL,
     ACCEPT4,
     RECVFROM,
     SENDTO,
-    MMAP,
-    MUNMAP,
-    MREMAP,
-    MPROTECT,
-    MADVISE,
-    BRK,
-    FUTEX,
-    CLOCK_GETTIME,
-    SCHED_YIELD,
-    GETRANDOM,
-    SIGALTSTACK,
-    EXIT_GROUP,
-    RESTART,
     #[cfg(debug_assertions)]
     FCNTL,
 ];
 
 const VHOST: &[AllowedCall] = &[
-    READ,
-    WRITE,
     any("pread64", libc::SYS_pread64, "where a ring has come to, in the machine's memory"),
-    CLOSE,
-    PPOLL,
     RECVFROM,
     RECVMSG,
     SENDTO,
     SENDMSG,
-    MMAP,
-    MUNMAP,
-    MREMAP,
-    MPROTECT,
-    MADVISE,
-    BRK,
-    FUTEX,
-    CLOCK_GETTIME,
-    SCHED_YIELD,
-    GETRANDOM,
-    SIGALTSTACK,
-    EXIT_GROUP,
-    RESTART,
     #[cfg(debug_assertions)]
     FCNTL,
 ];
 
 const TUNNEL: &[AllowedCall] = &[
-    READ,
-    WRITE,
     any("readv", libc::SYS_readv, "frames of the core"),
     any("writev", libc::SYS_writev, "frames for the core"),
-    CLOSE,
-    PPOLL,
     any("recvmmsg", libc::SYS_recvmmsg, "many datagrams at a call"),
     without_connecting("sendmmsg", libc::SYS_sendmmsg, &[&[plain_flags(3)]], "many datagrams at a call"),
     AllowedCall {
@@ -402,19 +313,6 @@ const TUNNEL: &[AllowedCall] = &[
         why: "takes an error off a socket",
         arguments: &[&[is(1, libc::SOL_SOCKET), is(2, libc::SO_ERROR)]],
     },
-    MMAP,
-    MUNMAP,
-    MREMAP,
-    MPROTECT,
-    MADVISE,
-    BRK,
-    FUTEX,
-    CLOCK_GETTIME,
-    SCHED_YIELD,
-    GETRANDOM,
-    SIGALTSTACK,
-    EXIT_GROUP,
-    RESTART,
     #[cfg(debug_assertions)]
     FCNTL,
 ];
@@ -476,7 +374,13 @@ const NAMESPACES: u64 = (libc::CLONE_NEWUSER
 impl Role {
     /// The system calls that a process of this role may make once it is locked.
     #[must_use]
-    pub fn calls(self) -> &'static [AllowedCall] {
+    pub fn calls(self) -> Vec<AllowedCall> {
+        EVERY_ROLE.iter().chain(self.own_calls()).copied().collect()
+    }
+
+    /// Those of them that not every process may make.
+    #[must_use]
+    pub fn own_calls(self) -> &'static [AllowedCall] {
         match self {
             Self::Core => CORE,
             Self::Compile => COMPILE,
@@ -487,12 +391,18 @@ impl Role {
         }
     }
 
+    /// The system calls that every process may make.
+    #[must_use]
+    pub fn calls_of_all() -> &'static [AllowedCall] {
+        &EVERY_ROLE
+    }
+
     /// The calls that a process of this role may make while it still makes its threads and machine code:
     /// those that it may make later, with memory that can be executed, and those by which it becomes ready.
     pub(crate) fn preparing_calls(self) -> Vec<AllowedCall> {
-        let later =
-            self.calls().iter().filter(|call| PREPARING.iter().all(|first| first.number != call.number));
-        PREPARING.iter().chain(later).copied().collect()
+        let later = self.calls().into_iter();
+        let later = later.filter(|call| PREPARING.iter().all(|first| first.number != call.number));
+        PREPARING.iter().copied().chain(later).collect()
     }
 
     /// Calls that are answered as by a Linux that does not know them, since the caller makes another one
@@ -513,8 +423,8 @@ mod tests {
 
     #[test]
     fn the_core_has_25_calls_at_most_and_no_role_has_one_twice() {
-        let released =
-            Role::Core.calls().iter().filter(|call| !call.why.starts_with("only in builds with debug"));
+        let calls = Role::Core.calls();
+        let released = calls.iter().filter(|call| !call.why.starts_with("only in builds with debug"));
         assert!(released.count() <= 25);
         for role in Role::ALL {
             let numbers: BTreeSet<_> = role.calls().iter().map(|call| call.number).collect();
