@@ -98,15 +98,16 @@ mod tests {
     use super::*;
     use crate::frame;
     use crate::limits::{LONGEST_STATE_MESSAGE, MOST_PORTS};
+    use ports::live::MOST_SHARING;
 
     /// As many ports of AF_XDP as share frames, each with 4,096 frames of which another port has each, and
     /// with 2,048 that are free for copies; and as many others as there may be.
     #[test]
     fn the_longest_checkpoints_of_a_worker_fit() {
-        const SHARING: usize = 256;
-        let xdp = LaneCheckpoint { receive: vec![SHARING as u32 + 2; 4096 + 64], send: vec![2047; 2048] };
+        let xdp =
+            LaneCheckpoint { receive: vec![MOST_SHARING as u32 + 2; 4096 + 64], send: vec![2047; 2048] };
         let other = LaneCheckpoint { receive: vec![u32::MAX], send: Vec::new() };
-        let all = [vec![xdp; SHARING], vec![other; MOST_PORTS - SHARING]].concat();
+        let all = [vec![xdp; MOST_SHARING], vec![other; MOST_PORTS - MOST_SHARING]].concat();
         let written = frame::written(&TakeoverAnswer::Checkpoints(all)).expect("written");
         assert!(written.len() - 4 <= LONGEST_STATE_MESSAGE, "{}", written.len());
     }

@@ -99,8 +99,8 @@ impl Receiver for Guarded {
         self.inner.checkpoint()
     }
 
-    fn resume(&mut self, place: &[u32]) -> bool {
-        self.inner.resume(place)
+    fn resume(&mut self, checkpoint: &[u32]) -> bool {
+        self.inner.resume(checkpoint)
     }
 
     fn joins(&mut self) {

@@ -22,6 +22,7 @@ use messages::limits::ANSWERED_WITHIN;
 use messages::tunnel::TunnelBegin;
 use ports::live::secret_file;
 use std::ffi::OsStr;
+use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::mpsc::SyncSender;
@@ -104,7 +105,7 @@ impl<'a> TunnelLink<'a> {
         settings: &Settings,
         events: &SyncSender<Event>,
     ) -> Result<(), LaunchError> {
-        let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
         let port = ports.get(usize::from(self.port).wrapping_sub(1)).ok_or_else(missing)?;
         let frames = port.opened.as_ref().ok_or_else(missing)?.of_tunnel()?;
         let program = settings.tunnel.as_deref().ok_or_else(missing)?;

@@ -509,6 +509,27 @@ fn what_a_confined_core_cannot_do_is_refused_before_anything_starts() {
         let words = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && words.contains(&refused), "{words}");
     }
+    let ports = |count: usize| -> String {
+        (0..count).map(|number| format!("[[port]]\ninterface = \"x{number}\"\nkind = \"af_xdp\"\n")).collect()
+    };
+    let tunnel = "[[port]]\nkind = \"tunnel\"\nlisten = \"127.0.0.1:5001\"\nkey = \"key\"\n";
+    let peer = |number| {
+        format!("[[port.peer]]\nname = \"p{number}\"\nnumber = {number}\nkey = \"{number:0>42}A=\"\n")
+    };
+    let peers: String = (1..=1025).map(peer).collect();
+    for (text, refused) in [
+        (ports(257), "257 of its ports are of kind \"af_xdp\", and with several processes there can be 256"),
+        (
+            format!("{tunnel}{peers}"),
+            "its tunnels have 1025 peers, and with several processes there can be 1024",
+        ),
+    ] {
+        fs::write(&file, format!("program = \"filter.rav\"\n{text}")).expect("written");
+        let output =
+            Command::new(built("ravelin")).args(["serve", "--trusted"]).arg(&file).output().expect("it runs");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && words.contains(refused), "{words}");
+    }
     // Whoever compiles would not see it.
     let other = tempfile::tempdir().expect("a folder");
     let outside = other.path().join("filter.rav");

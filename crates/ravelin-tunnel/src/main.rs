@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
-mod carry;
+mod forward;
 #[cfg(target_os = "linux")]
 mod process;
 

@@ -1,7 +1,7 @@
 //! How the process begins: it gives up its rights, takes what `launch` hands over, locks itself in, and only
 //! then takes the first datagram.
 
-use crate::carry::Carrier;
+use crate::forward::Forwarder;
 use confinement::{Layer, Missing, Role};
 use lexopt::{Arg, Parser, ValueExt};
 use messages::limits::LONGEST_TUNNEL_BEGIN;
@@ -60,9 +60,9 @@ pub(crate) fn run(mut arguments: Parser) -> Result<Infallible, ProcessError> {
     let entered = confinement::enter(Role::Tunnel, &without)?;
     let mut launch = Channel::of(io::stdin().as_fd().try_clone_to_owned()?);
     let (core, peers) = supplied(&mut launch)?;
-    let carrier = Carrier::new(core, peers)?;
+    let forwarder = Forwarder::new(core, peers)?;
     entered.lock()?;
-    Ok(carrier.run()?)
+    Ok(forwarder.run()?)
 }
 
 /// The lanes to the core, one for each of its workers, and the lane to the peers.

@@ -21,7 +21,7 @@ use messages::front::ControlSupply;
 use messages::limits::{LONGEST_BUNDLE, LONGEST_SUPPLY, MOST_ADDRESSES, MOST_TUNNEL_PEERS};
 use ports::files;
 use ports::live::handed_over::can_be_handed_over;
-use ports::live::{PortKind, TunnelWishes, WantedPort};
+use ports::live::{MOST_SHARING, PortKind, TunnelWishes, WantedPort};
 use std::io::{self, Write};
 use std::net::{IpAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -163,6 +163,12 @@ fn lacking(config: &Config) -> Option<String> {
     if peers > MOST_TUNNEL_PEERS {
         return Some(format!(
             "its tunnels have {peers} peers, and with several processes there can be {MOST_TUNNEL_PEERS}"
+        ));
+    }
+    let sharing = config.ports.iter().filter(|port| port.kind == PortKind::AfXdp).count();
+    if sharing > MOST_SHARING {
+        return Some(format!(
+            "{sharing} of its ports are of kind \"af_xdp\", and with several processes there can be {MOST_SHARING}"
         ));
     }
     let asked = asked.iter().find(|(is_asked, _)| *is_asked);

@@ -70,7 +70,7 @@ const TRANSMIT: u32 = 2048;
 
 /// How many ports of another process share their frames at most: what a core says of them to the next one is
 /// a message.
-const MOST_SHARING: usize = 256;
+pub const MOST_SHARING: usize = 256;
 
 /// How the frames of a worker's ports lie in its memory.
 #[derive(Clone, Copy)]

@@ -98,11 +98,11 @@ impl FrameRing {
     }
 
     /// Goes on at a frame, as the process says that has had this ring. Returns whether there is one.
-    pub(crate) fn resume(&mut self, place: u32) -> bool {
-        let is_there = (place as usize) < self.geometry.frames();
+    pub(crate) fn resume(&mut self, frame: u32) -> bool {
+        let is_there = (frame as usize) < self.geometry.frames();
         if is_there {
             self.give_back();
-            self.next = place as usize;
+            self.next = frame as usize;
         }
         is_there
     }

@@ -53,9 +53,9 @@ mod witness;
 
 #[cfg(feature = "tunnel")]
 pub use self::tunnel::{TunnelControl, TunnelError, TunnelWishes};
-pub use af_xdp::XdpPort;
 #[cfg(feature = "open")]
 pub use af_xdp::{FrameShare, Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
+pub use af_xdp::{MOST_SHARING, XdpPort};
 #[cfg(feature = "attach")]
 pub use attach::{attach, attach_all};
 #[cfg(feature = "open")]

@@ -134,8 +134,8 @@ impl Receiver for Cut {
         self.inner.checkpoint()
     }
 
-    fn resume(&mut self, place: &[u32]) -> bool {
-        self.inner.resume(place)
+    fn resume(&mut self, checkpoint: &[u32]) -> bool {
+        self.inner.resume(checkpoint)
     }
 
     fn leave_checksums_open(&mut self, open: bool) {

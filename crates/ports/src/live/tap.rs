@@ -175,7 +175,7 @@ fn attached(device: Arc<Device>, mode: String, port: PortNumber, queues: Vec<Arc
             unsent,
         };
         let (open, judged) = (device.offloads, device.judges);
-        let outlet = Outlet { queue, open, judged, losses: SendLosses::default() };
+        let outlet = Outlet { queue, open, judged, piece: Vec::new(), losses: SendLosses::default() };
         Lane { receive: Box::new(incoming), send: Box::new(outlet) }
     });
     Attached::alone(device.name.clone(), mode, lanes.collect(), device.presence.clone())
@@ -366,6 +366,8 @@ struct Outlet {
     open: bool,
     /// Whether headers are judged at the other end.
     judged: bool,
+    /// Room for a packet of a segment that is cut.
+    piece: Vec<u8>,
     losses: SendLosses,
 }
 
@@ -391,11 +393,13 @@ impl Sender for Outlet {
             self.losses.refused += 1;
             return;
         };
+        let mut piece = std::mem::take(&mut self.piece);
         for number in 0..segments.count() {
-            let mut piece = vec![0; segments.length(number)];
+            piece.resize(segments.length(number), 0);
             segments.write(frame, number, &mut piece);
             self.write(&piece, VirtioHeader::NONE);
         }
+        self.piece = piece;
     }
 
     fn flush(&mut self) {}

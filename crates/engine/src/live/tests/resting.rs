@@ -55,3 +55,19 @@ fn workers_that_stand_still_take_no_packet_and_another_program_begins_with_the_n
         assert_eq!((received + in_, forwarded + out), (played, played), "{workers} workers");
     }
 }
+
+#[test]
+fn workers_that_are_to_stay_take_no_packet_whatever_becomes_of_who_let_them_rest() {
+    const FLOWS: u16 = 4;
+    let workers = 2;
+    let bench = Bench::running(workers, loaded(IN_ORDER, workers));
+    let mut resting = bench.remote.rest();
+    resting.stay();
+    assert!(resting.each(vec![(); workers], |_, _, ()| ()).is_some(), "they stand still");
+    drop(resting);
+    bench.play(FLOWS, 0..50);
+    // Those that go on take them at once.
+    (0..100).for_each(|_| bench.wait());
+    let waiting: usize = bench.come.iter().map(|cable| cable.lock().unwrap().len()).sum();
+    assert_eq!(waiting, 50 * usize::from(FLOWS));
+}

@@ -148,8 +148,8 @@ impl Receiver for Incoming {
         vec![self.ring.checkpoint()]
     }
 
-    fn resume(&mut self, place: &[u32]) -> bool {
-        matches!(place, &[place] if self.ring.resume(place))
+    fn resume(&mut self, checkpoint: &[u32]) -> bool {
+        matches!(checkpoint, &[frame] if self.ring.resume(frame))
     }
 
     fn losses(&mut self) -> ReceiveLosses {

@@ -121,13 +121,13 @@ impl Part {
     /// looked at.
     #[inline]
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        let (pages, range) = (&self.pages.0, &self.range);
+        // Another process that maps them, be it because it opened the port, took packets before or is to take
+        // them later, does not touch them meanwhile. The kernel writes only to frames that are its own, which
+        // no packet of a batch lies in.
         // SAFETY: inside the mapping, and parts are made once and side by side, so that nobody else in this
-        // process has these bytes. Another process that maps them, be it because it opened the port, took
-        // packets before or is to take them later, does not touch them meanwhile. The kernel writes only to
-        // frames that are its own, which no packet of a batch lies in; every value of a byte is a valid one.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.pages.0.as_mut_ptr().add(self.range.start), self.range.len())
-        }
+        // process has these bytes, each value of which is a valid one.
+        unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().add(range.start), range.len()) }
     }
 }
 

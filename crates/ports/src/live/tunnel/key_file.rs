@@ -70,6 +70,11 @@ mod tests {
             read(directory.path()),
             Err(KeyFileError::NoKey(_) | KeyFileError::Secret(SecretFileError::Open { .. }))
         ));
+        // One that is a pipe is opened at once.
+        let pipe = directory.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
+        fs::set_permissions(&pipe, Permissions::from_mode(0o600)).expect("is changed");
+        assert!(matches!(read(&pipe), Err(KeyFileError::NoKey(_))));
         let long = "a".repeat(10_000);
         for text in ["", "abc", &long, "\u{fffd}"] {
             fs::write(&path, text).expect("is written");

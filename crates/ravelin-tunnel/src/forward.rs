@@ -1,4 +1,4 @@
-//! Carries packets between the core and the peers of a tunnel.
+//! Forwards packets between the core and the peers of a tunnel.
 //!
 //! ```text
 //! worker of the core ─ frames ─► lane ─► tunnel ─► datagrams
@@ -16,7 +16,7 @@ use std::io;
 const LONGEST_WAIT: u64 = 1_000_000_000;
 
 /// Both sides, and what is waited for.
-pub(crate) struct Carrier {
+pub(crate) struct Forwarder {
     /// Each goes to a worker of the core.
     core: Vec<Lane>,
     peers: Lane,
@@ -24,18 +24,18 @@ pub(crate) struct Carrier {
     batch: Batch,
 }
 
-impl Carrier {
+impl Forwarder {
     /// Of what comes from peers the first lane to the core gets all: a program that says where packets belong
     /// has them brought there.
     ///
     /// # Errors
     /// Linux gives no further descriptor.
-    pub(crate) fn new(core: Vec<Lane>, peers: Lane) -> io::Result<Carrier> {
+    pub(crate) fn new(core: Vec<Lane>, peers: Lane) -> io::Result<Forwarder> {
         let descriptors: Vec<_> = core.iter().chain([&peers]).map(|lane| lane.receive.descriptor()).collect();
-        Ok(Carrier { waiter: Waiter::new(&descriptors)?, core, peers, batch: Batch::new() })
+        Ok(Forwarder { waiter: Waiter::new(&descriptors)?, core, peers, batch: Batch::new() })
     }
 
-    /// Carries packets until the process is ended.
+    /// Forwards packets until the process is ended.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -50,9 +50,9 @@ impl Carrier {
         }
     }
 
-    /// Carries what is there, at most a batch of each lane; says whether there was something.
+    /// Forwards what is there, at most a batch of each lane; says whether there was something.
     fn turn(&mut self) -> bool {
-        let Carrier { core, peers, batch, .. } = self;
+        let Forwarder { core, peers, batch, .. } = self;
         let (now, mut any) = (MachineClock.now(), false);
         for lane in core.iter_mut() {
             any |= pass(lane.receive.as_mut(), batch, now, peers.send.as_mut());
