@@ -5,8 +5,11 @@
 #![cfg(target_os = "linux")]
 
 use redteam::{ACTIONS, ATTACKS, EXHAUSTIONS, InContainer, Laboratory, Tap};
+use serde_json::json;
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -264,4 +267,82 @@ fn other_runtimes_join_the_network_by_its_file() {
     assert!(output.status.success(), "{output:?}");
     let links = said.lines().filter(|line| line.contains(" mtu ")).count();
     assert_eq!(links, 2, "{said}");
+}
+
+/// The configuration of a bundle of the OCI runtime specification whose services join a container of the
+/// gateway, and which has the machine's programs, not to be written.
+fn bundle(containers: &Path, arguments: &[&str]) -> serde_json::Value {
+    let file = |ending: &str| containers.join(format!("services.{ending}"));
+    let users = std::fs::read_to_string(file("users")).expect("a file");
+    let mut numbers = users.split_whitespace().map(|number| number.parse::<u32>().expect("a number"));
+    let (first, size) = (numbers.next(), numbers.next());
+    let mapping = json!([{"containerID": 0, "hostID": first, "size": size}]);
+    let capabilities = json!(["CAP_NET_ADMIN", "CAP_NET_RAW"]);
+    json!({
+        "ociVersion": "1.0.2",
+        "process": {
+            "user": {"uid": 0, "gid": 0},
+            "args": arguments,
+            "cwd": "/",
+            "env": ["PATH=/usr/sbin:/usr/bin"],
+            "capabilities": {"bounding": capabilities, "effective": capabilities, "permitted": capabilities},
+            "noNewPrivileges": true,
+        },
+        "root": {"path": "root", "readonly": true},
+        "mounts": [
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755", "size=64k"]},
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/usr", "type": "bind", "source": "/usr", "options": ["rbind", "ro"]},
+        ],
+        "linux": {
+            "uidMappings": mapping,
+            "gidMappings": mapping,
+            "namespaces": [
+                {"type": "user", "path": file("userns")},
+                {"type": "network", "path": file("netns")},
+                {"type": "mount"},
+                {"type": "pid"},
+                {"type": "ipc"},
+            ],
+        },
+    })
+}
+
+#[test]
+fn an_oci_runtime_runs_services_in_the_container_of_a_gateway() {
+    let _beside = beside();
+    let test = "an_oci_runtime_runs_services_in_the_container_of_a_gateway";
+    if Command::new("runc").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "{test}: runc is missing");
+        eprintln!("{test}: not run, since runc is missing");
+        return;
+    }
+    let Some(laboratory) = laboratory(test) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("ours");
+    for below in ["dev", "proc", "usr"] {
+        std::fs::create_dir_all(folder.path().join("root").join(below)).expect("ours");
+    }
+    for name in ["bin", "lib", "lib64"] {
+        symlink(format!("usr/{name}"), folder.path().join("root").join(name)).expect("ours");
+    }
+    let lan = laboratory.scene.lan.ipv4.to_string();
+    let script = format!(
+        "cat /proc/self/uid_map && ip -o link && ping -c 1 -W 2 {lan} && \
+         ip address add 10.9.9.9/32 dev services && ! ping -c 1 -W 1 -I 10.9.9.9 {lan}"
+    );
+    let config = bundle(&laboratory.containers(), &["sh", "-c", &script]).to_string();
+    std::fs::write(folder.path().join("config.json"), config).expect("ours");
+    let mut runc = Command::new("runc");
+    runc.arg("--root").arg(folder.path().join("state")).args(["run", "--bundle"]).arg(folder.path());
+    let output = runc.arg(format!("services-{}", std::process::id())).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    let map: Vec<_> = said.lines().next().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(map, ["0", "1879048192", "65536"], "{said}");
+    let links = said.lines().filter(|line| line.contains(" mtu ")).count();
+    assert_eq!(links, 2, "{said}");
+    let shown = laboratory.shown().expect("it answers");
+    let refused = shown["refused"]["services"]["ipv4_source"].as_u64();
+    assert!(refused > Some(0), "the guard refuses the address that is not the router's: {shown}");
 }

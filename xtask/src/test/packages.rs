@@ -65,6 +65,7 @@ const INSTALLED: &[Package] = &[
     package("oclgrind", "/usr/lib/oclgrind/liboclgrind-rt-icd.so"),
     package("qemu-system-x86", "qemu-system-x86_64"),
     package("busybox-static", "/bin/busybox"),
+    package("runc", "runc"),
     package("clang", "clang"),
     package("g++", "c++"),
 ];

@@ -58,10 +58,14 @@ pub(super) enum Between {
     OneProcess,
     /// One process with bytecode.
     Bytecode,
+    /// One process with native code, by AF_XDP.
+    OneProcessByXdp,
     /// Confined processes, of which the core has bytecode.
     Split,
     /// The same, of which the core has native code.
     SplitNative,
+    /// As the last, by AF_XDP.
+    SplitByXdp,
     /// Confined processes with bytecode, and the router in a container.
     Contained,
     /// The same with native code.
@@ -73,7 +77,7 @@ pub(super) enum Between {
 }
 
 impl Between {
-    pub(super) const ALL: [Between; 10] = [
+    pub(super) const ALL: [Between; 12] = [
         Between::Nothing,
         Between::Linux,
         Between::OneProcess,
@@ -81,6 +85,8 @@ impl Between {
         Between::ContainedNative,
         Between::MachineByTap,
         Between::MachineByRings,
+        Between::OneProcessByXdp,
+        Between::SplitByXdp,
         Between::Bytecode,
         Between::Split,
         Between::Contained,
@@ -92,8 +98,10 @@ impl Between {
             Between::Linux => "Linux routing without rules",
             Between::OneProcess => "one process with native code",
             Between::Bytecode => "one process with bytecode",
+            Between::OneProcessByXdp => "one process by AF_XDP with native code",
             Between::Split => "T0 with bytecode",
             Between::SplitNative => "T0 with native code",
+            Between::SplitByXdp => "T0 by AF_XDP with native code",
             Between::Contained => "T1 with bytecode",
             Between::ContainedNative => "T1 with native code",
             Between::MachineByTap => "T2 by TAP with native code",
@@ -120,13 +128,25 @@ impl Between {
         }
     }
 
+    /// By which way a gateway's packets come and go at the cables, as its file says it.
+    fn way_of_ports(self) -> &'static str {
+        match self {
+            Between::OneProcessByXdp | Between::SplitByXdp => "kind = \"af_xdp\"",
+            // AF_XDP takes each packet from the kernel anyway.
+            _ => "keep_from_kernel = true",
+        }
+    }
+
     /// What `ravelin serve` is told.
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Between::Nothing | Between::Linux | Between::OneProcess => &["--one-process"],
+            Between::Nothing | Between::Linux | Between::OneProcess | Between::OneProcessByXdp => {
+                &["--one-process"]
+            }
             Between::Bytecode => &["--one-process", "--back-end", "bytecode"],
             Between::Split | Between::Contained => &["--trusted"],
             Between::SplitNative
+            | Between::SplitByXdp
             | Between::ContainedNative
             | Between::MachineByTap
             | Between::MachineByRings => &["--trusted", "--native"],
@@ -275,8 +295,9 @@ impl Joined {
             control.display().to_string(),
             self.containers.display().to_string()
         );
+        let way = self.between.way_of_ports();
         for interface in ["to-a", "to-b"] {
-            text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\nkeep_from_kernel = true\n"));
+            text.push_str(&format!("[[port]]\ninterface = \"{interface}\"\n{way}\n"));
         }
         text.push_str(&format!("[[port]]\ninterface = \"{ROUTER_PORT}\"\n"));
         // The Linux of a virtual machine hands unfinished packets over.

@@ -207,8 +207,8 @@ fn take(
     Ok(())
 }
 
-/// The rows: T2 beside T1, T1 beside T0, T0 beside one process with the same back end, and one process beside
-/// Linux.
+/// The rows: T2 beside T1, T1 beside T0, T0 beside one process with the same back end and kind of ports, by
+/// AF_XDP beside AF_PACKET, and one process beside Linux.
 fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
     let (what, unit) = ("TCP payload", "Gbit/s of TCP");
     let mut rows = Vec::new();
@@ -235,6 +235,8 @@ fn told(betweens: &[Between], parts: &[Part], shown: &Shown) -> Vec<Row> {
                 let beside = match between {
                     Between::Split => Between::Bytecode,
                     Between::SplitNative => Between::OneProcess,
+                    Between::OneProcessByXdp => Between::OneProcess,
+                    Between::SplitByXdp => Between::OneProcessByXdp,
                     Between::Contained => Between::Split,
                     Between::ContainedNative => Between::SplitNative,
                     Between::MachineByTap | Between::MachineByRings => Between::ContainedNative,
@@ -265,6 +267,8 @@ mod tests {
             (Between::Split, 1.9),
             (Between::SplitNative, 2.7),
             (Between::ContainedNative, 2.43),
+            (Between::OneProcessByXdp, 2.0),
+            (Between::SplitByXdp, 2.0),
         ] {
             shown.samples.insert((between, 0, Measure::There), vec![rate]);
         }
@@ -279,6 +283,8 @@ mod tests {
         let contained = of("one stream a to b, 0 pass all, T1 with native code");
         assert_eq!(contained.other.as_ref().map(|other| &*other.name), Some("T0 with native code"));
         assert_eq!(contained.ratio, Some(0.9));
+        let by_xdp = of("one stream a to b, 0 pass all, T0 by AF_XDP with native code");
+        assert_eq!(by_xdp.ratio, Some(1.0));
         let one = of("one stream a to b, 0 pass all, one process with native code");
         assert_eq!(one.ratio, Some(0.75));
         let failed = of("one stream b to a, 1 with state, at all ports, T0 with bytecode");
