@@ -85,6 +85,22 @@ impl Role {
             Self::Control => 256,
         }
     }
+
+    /// How many bytes of memory it may have for itself (RLIMIT_DATA), stacks of threads included; `None` for
+    /// the core, whose tables are as large as its program says, and which ends last.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn most_memory(self) -> Option<u64> {
+        match self {
+            Self::Core => None,
+            // The largest rule sets and route tables with what is made of them.
+            Self::Compile => Some(8 << 30),
+            // A million routes and stacks of all threads.
+            Self::Control => Some(4 << 30),
+            // Four bundles at a time of 64 MiB; 1,024 peers and packets of 64 workers.
+            Self::Front | Self::Tunnel => Some(1 << 30),
+            Self::Vhost => Some(64 << 20),
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]

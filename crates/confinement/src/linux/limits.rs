@@ -22,7 +22,8 @@ pub(super) fn apply(role: Role) -> Result<(), Missing> {
         (Resource::Rtprio, "RTPRIO", 0),
         (Resource::Nice, "NICE", 0),
     ];
-    for (resource, name, most) in limits {
+    let memory = role.most_memory().map(|most| (Resource::Data, "DATA", most));
+    for (resource, name, most) in limits.into_iter().chain(memory) {
         // A limit that is lower already stays.
         let most = getrlimit(resource).maximum.map_or(most, |there| there.min(most));
         let wanted = Rlimit { current: Some(most), maximum: Some(most) };

@@ -121,6 +121,9 @@ pub fn separate(
     if own_user {
         name_user(number, root)?;
     }
+    if role.most_memory().is_some() && !without.contains(&Layer::Limits) {
+        end_first(number)?;
+    }
     go_writer.write_all(&[1]).map_err(SeparateError::failed("the process that was started"))?;
     let mut told = Vec::new();
     failure.read_to_end(&mut told).map_err(SeparateError::failed("the process that was started"))?;
@@ -187,6 +190,20 @@ impl Prepared {
             failure: copy(failure.as_fd())?,
         })
     }
+}
+
+/// Has Linux end it before others where there is no memory left (proc_pid_oom_score_adj(5)), and after what
+/// runs in containers, which has 1000.
+fn end_first(number: i32) -> Result<(), Missing> {
+    const SCORE: i32 = 800;
+    let place = format!("/proc/{number}/oom_score_adj");
+    let missing = |error: io::Error| Missing::new(Layer::Limits, format!("{place}: {error}"));
+    let has = fs::read_to_string(&place).map_err(missing)?;
+    // Only who has rights may make it lower.
+    if has.trim().parse().is_ok_and(|has: i32| has >= SCORE) {
+        return Ok(());
+    }
+    fs::write(&place, SCORE.to_string()).map_err(missing)
 }
 
 /// Says who user 0 and group 0 of a new namespace are outside.

@@ -182,6 +182,36 @@ fn an_error_output_that_the_limits_would_end_is_refused() {
 }
 
 #[test]
+fn whoever_may_be_started_again_has_memory_up_to_a_limit_and_ends_before_the_core() {
+    if !can_run("whoever_may_be_started_again_has_memory_up_to_a_limit_and_ends_before_the_core") {
+        return;
+    }
+    let own = fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    let own: i32 = own.trim().parse().unwrap();
+    // In MiB, what its work takes, and twice as much as it may have; the core has no limit.
+    for (role, little, much) in [
+        (Role::Core, "64", "2048"),
+        (Role::Compile, "1024", "16384"),
+        (Role::Control, "1024", "8192"),
+        (Role::Front, "256", "2048"),
+        (Role::Vhost, "16", "128"),
+        (Role::Tunnel, "256", "2048"),
+    ] {
+        let ends = if role == Role::Core { own } else { own.max(800) };
+        let take = |mebibytes| {
+            let running = Running::begin(role, &["take", role.name(), mebibytes], &[], &[]);
+            let score = format!("/proc/{}/oom_score_adj", running.child.id());
+            let score = fs::read_to_string(score).unwrap();
+            assert_eq!(score.trim(), ends.to_string(), "{role:?}");
+            running.finish()
+        };
+        assert_eq!(take(little).output, "taken\n", "{role:?}");
+        let told = if role == Role::Core { "taken\n" } else { "refused\n" };
+        assert_eq!(take(much).output, told, "{role:?}");
+    }
+}
+
+#[test]
 fn where_a_namespace_cannot_be_had_nothing_is_started_and_its_layer_is_named() {
     if !can_run("where_a_namespace_cannot_be_had_nothing_is_started_and_its_layer_is_named") {
         return;

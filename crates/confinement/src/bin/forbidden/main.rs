@@ -11,7 +11,8 @@
 //! name the host, in a place where nobody else sees it. `core-with-thread` and `core-in-old-way` are cores
 //! that cannot be locked. `core-native` is a core that has kept to its own work before it was locked, and
 //! `core-preparing` one that still does. `forbidden read FOLDER LAYERS PATH` confines itself as whoever
-//! compiles, to that folder, and reads a file; `forbidden write` writes one.
+//! compiles, to that folder, and reads a file; `forbidden write` writes one. `forbidden take ROLE MEBIBYTES`
+//! confines itself and asks for so much memory.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![deny(unsafe_code)]
@@ -88,6 +89,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
                 Ok(()) => println!("done"),
                 Err(error) => println!("failed {}", error.raw_os_error().unwrap_or_default()),
             }
+        }
+        ["take", name, mebibytes] => {
+            let role = confinement::Role::ALL.into_iter().find(|role| role.name() == *name);
+            let bytes = mebibytes.parse::<usize>()? << 20;
+            confinement::lock(role.ok_or("there is no such role")?, &[])?;
+            let took = Vec::<u8>::new().try_reserve_exact(bytes);
+            println!("{}", if took.is_ok() { "taken" } else { "refused" });
         }
         [mode, without, outsider, name] => {
             let without = layers(without)?;
