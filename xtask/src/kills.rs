@@ -23,7 +23,8 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     kills.parse::<u64>().context("the number of kills")?;
     let target = crate::test::target()?;
     let words = ["build", "--release", "--locked", "--quiet"];
-    let others = ["--package", "cli", "--package", "ravelin-launch", "--package", "ravelin-front"];
+    let others = ["cli", "ravelin-launch", "ravelin-front", "ravelin-tunnel", "ravelin-vhost"];
+    let others = others.iter().flat_map(|name| ["--package", name]);
     let mut build = cargo(root, &words);
     let status = build.args(others).env("CARGO_TARGET_DIR", &target).status().context("cargo")?;
     ensure!(status.success(), "the gateway does not build: cargo ended with {status}");

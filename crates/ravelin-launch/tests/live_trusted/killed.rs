@@ -3,13 +3,16 @@
 
 use super::over_network::Keys;
 use super::signed::{gateway_with, policy_of, signed, trust};
+use super::tunnelled::new_key;
 use super::{A, B, Choice, LIMIT, PROGRAM, Trusted};
 use bundle::SignedPolicy;
+use container::monitor_socket;
 use rig::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::panic::{self, AssertUnwindSafe};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,9 +35,31 @@ const NEVER: u16 = 13;
 const CORE: &str = "ravelin-core";
 const COMPILE: &str = "ravelin-compile";
 const LAUNCH: &str = "ravelin-launch";
+const VHOST: &str = "ravelin-vhost";
 /// Those without which packets pass; and all of them, the core twice as often.
-const BESIDE_PACKETS: [&str; 3] = ["ravelin-control", COMPILE, "ravelin-front"];
-const ALL: [&str; 6] = [CORE, CORE, "ravelin-control", COMPILE, "ravelin-front", LAUNCH];
+const BESIDE_PACKETS: [&str; 5] = ["ravelin-control", COMPILE, "ravelin-front", "ravelin-tunnel", VHOST];
+const ALL: [&str; 8] =
+    [CORE, CORE, "ravelin-control", COMPILE, "ravelin-front", "ravelin-tunnel", "ravelin-vhost", LAUNCH];
+/// In one of so many steps the new policy has to be confirmed, and is not.
+const UNCONFIRMED: u64 = 8;
+/// A tunnel whose other end is not there, and a link for a virtual machine.
+const MORE_PORTS: &str = "[[port]]
+kind = \"tunnel\"
+listen = \"127.0.0.1:5001\"
+key = \"tunnel.key\"
+[[port.peer]]
+name = \"other\"
+number = 1
+key = \"PEER\"
+endpoint = \"127.0.0.1:5002\"
+[[port]]
+interface = \"services\"
+kind = \"vnic\"
+[port.vnic]
+ethernet = \"02:00:00:00:00:63\"
+addresses = [\"10.1.1.99/24\"]
+guest = \"vhost-user\"
+";
 /// From one round of datagrams to the next.
 const STEP: Duration = Duration::from_millis(1);
 /// Milliseconds within which a process is killed after a policy was handed in, or another one killed.
@@ -128,6 +153,8 @@ struct Counted {
     /// How often the policy before was in force afterwards, and how often the new one.
     before: u64,
     new: u64,
+    /// How often the policy before was seen to come back, since the new one was not confirmed.
+    returned: u64,
     /// How long nothing passed when a core died.
     pauses: Vec<Duration>,
 }
@@ -143,6 +170,7 @@ impl Counted {
         }
         self.before += other.before;
         self.new += other.new;
+        self.returned += other.returned;
         self.pauses.extend(other.pauses);
     }
 }
@@ -161,7 +189,14 @@ struct Killed {
 
 impl Killed {
     fn new(test: &str, keys: &Keys, seed: u64) -> Option<Killed> {
-        let trusted = gateway_with(test, &(trust() + &keys.section()), |_| {})?;
+        let trusted = gateway_with(test, &(trust() + &keys.section()), |folder| {
+            let (_, peer) = (new_key(folder, "tunnel.key"), new_key(folder, "peer.key"));
+            let file = folder.join("gateway.toml");
+            let text = fs::read_to_string(&file).expect("it is there");
+            let containers = folder.join("containers");
+            let text = format!("containers = {containers:?}\n{text}{}", MORE_PORTS.replace("PEER", &peer));
+            fs::write(file, text).expect("written");
+        })?;
         trusted.gateway.links().expect("links").up("lo").expect("it is on");
         let folder = trusted.folder.path();
         let policy = |port: u16| {
@@ -198,18 +233,30 @@ impl Killed {
         Pid::from_raw(self.trusted.launch.id() as i32).expect("not 0")
     }
 
-    /// Kills a process, if there is one: `compile` is there only when it is wanted.
+    /// The processes of this name, once there is one, and a moment later.
+    fn wait_for(&mut self, name: &str) -> Vec<Pid> {
+        let end = Instant::now() + Duration::from_secs(1);
+        while self.trusted.processes(name).is_empty() && Instant::now() < end {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_micros(self.choice.below(5000)));
+        self.trusted.processes(name)
+    }
+
+    /// Kills a process, if there is one: `compile` is there only when it is wanted, and `vhost` while a
+    /// monitor is connected.
     fn kill(&mut self, name: &'static str) {
         let found = match name {
             LAUNCH => vec![self.launch()],
             COMPILE => {
                 kill_process(self.launch(), Signal::HUP).expect("it runs");
-                let end = Instant::now() + Duration::from_secs(1);
-                while self.trusted.processes(name).is_empty() && Instant::now() < end {
-                    thread::yield_now();
-                }
-                thread::sleep(Duration::from_micros(self.choice.below(5000)));
-                self.trusted.processes(name)
+                self.wait_for(name)
+            }
+            VHOST => {
+                let containers = self.trusted.folder.path().join("containers");
+                let _monitor =
+                    UnixStream::connect(monitor_socket(&containers, "services")).expect("a socket");
+                self.wait_for(name)
             }
             _ => self.trusted.processes(name),
         };
@@ -254,6 +301,10 @@ impl Killed {
         seen.wait();
         seen.look();
         let mut install = self.trusted.bundle_command(&["install", file.to_str().expect("text")]);
+        let is_to_confirm = self.choice.below(UNCONFIRMED) == 0;
+        if is_to_confirm {
+            install.args(["--confirm-within", "1s"]);
+        }
         let install = install.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut install = install.expect("it starts");
         for name in &chosen {
@@ -272,11 +323,24 @@ impl Killed {
         };
         assert_eq!(seen.wrong.load(Ordering::Relaxed), 0, "{chosen:?}: what no policy lets pass has passed");
         let Arrived { lost, pause, .. } = seen.look();
+        if is_to_confirm {
+            self.returns_to(before, seen);
+        }
         if chosen.iter().all(|name| BESIDE_PACKETS.contains(name)) {
             assert_eq!(lost, 0, "{chosen:?}: packets were lost");
         } else if chosen == [CORE] {
             self.counted.pauses.push(pause);
         }
+    }
+
+    /// The policy before comes back by itself, whether the one that was not confirmed had come into force or
+    /// not.
+    fn returns_to(&mut self, before: u64, seen: &Seen) {
+        let end = Instant::now() + LIMIT;
+        while self.follows(seen) != before {
+            assert!(Instant::now() < end, "version {before} does not come back");
+        }
+        self.counted.returned += 1;
     }
 
     /// The version in force, which datagrams are seen to follow, and no other.
@@ -358,6 +422,7 @@ fn whatever_is_killed_packets_follow_the_policy_before_or_the_new_one() {
     let pause = |place: usize| all.pauses.get(place).copied().unwrap_or_default();
     println!("{} kills: {:?}", all.kills(), all.kills);
     println!("in force afterwards: the policy before {} times, the new one {} times", all.before, all.new);
+    println!("{} times the new one was not confirmed, and the one before came back", all.returned);
     println!(
         "{} cores died alone; nothing passed for {:?} in the median, {:?} at most",
         all.pauses.len(),

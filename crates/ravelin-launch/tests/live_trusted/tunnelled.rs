@@ -54,7 +54,7 @@ stage to_host() requires eth {
 ";
 
 /// Makes a key in a folder; its public half.
-fn new_key(folder: &Path, name: &str) -> String {
+pub(crate) fn new_key(folder: &Path, name: &str) -> String {
     let mut command = Command::new(built("ravelin"));
     let output = command.args(["naming", "key", "new"]).arg(folder.join(name)).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
