@@ -4,6 +4,7 @@
 use super::CORE;
 use crate::cargo::cargo;
 use anyhow::{Context as _, ensure};
+use sha2::{Digest as _, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +13,7 @@ use std::process::Command;
 /// program would show.
 const COPIES: [&str; 2] = ["reproduced/one", "reproduced/another-one/below"];
 
-/// Prints whether both builds are alike, with the hash of the program.
+/// Prints the hash of each build, and whether both are alike.
 ///
 /// # Errors
 /// A copy of the source cannot be made, or the core does not build.
@@ -28,7 +29,7 @@ pub(crate) fn reproduce(root: &Path, target: &Path) -> anyhow::Result<bool> {
         ensure!(cloned.context("git")?.success(), "the source cannot be copied to {}", folder.display());
         let program = build(&folder)?;
         let bytes = fs::read(&program).with_context(|| format!("cannot read {}", program.display()))?;
-        println!("{} bytes in {}", bytes.len(), program.display());
+        println!("{} bytes, sha256 {:x}, in {}", bytes.len(), Sha256::digest(&bytes), program.display());
         built.push(bytes);
     }
     let differ = built[0].iter().zip(&built[1]).position(|(one, other)| one != other);
