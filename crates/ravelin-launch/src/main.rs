@@ -6,7 +6,8 @@
 //!                                            ├─ compile   makes a program of a text, once
 //!                                            ├─ control   answers at the control socket
 //!                                            ├─ front     listens on a network
-//!                                            └─ vhost     speaks with the monitor of a virtual machine
+//!                                            ├─ vhost     speaks with the monitor of a virtual machine
+//!                                            └─ tunnel    encrypts what goes through a tunnel
 //! ```
 
 #![forbid(unsafe_code)]

@@ -112,7 +112,7 @@ fn report(layers: &[(Layer, Result<(), String>)], offered: &Offered) -> TrustRep
     let of =
         |result: &Result<(), String>| -> Vec<String> { result.as_ref().err().cloned().into_iter().collect() };
     let designed = |mut missing: Vec<String>| {
-        missing.push("it is a design note: nothing of Ravelin uses it yet".to_owned());
+        missing.push("it is a design without code (decision 112)".to_owned());
         missing
     };
     let emulated = offered.kvm.is_err().then_some(
@@ -123,7 +123,7 @@ fn report(layers: &[(Layer, Result<(), String>)], offered: &Offered) -> TrustRep
         ("T1", "services in a container", of(&offered.tun), Vec::new()),
         ("T2", "a router OS in a virtual machine", of(&offered.qemu), emulated.into_iter().collect()),
         ("T3", "policies bound to a TPM", designed(of(&offered.tpm)), Vec::new()),
-        ("T4", "a confidential virtual machine", designed(Vec::new()), Vec::new()),
+        ("T4", "a core outside of this Linux", designed(Vec::new()), Vec::new()),
     ];
     let mut reached = true;
     let tiers: Vec<Tier> = needs
@@ -228,9 +228,9 @@ T2 a router OS in a virtual machine  not reached
    `qemu-system-x86_64` is not on the PATH
    without /dev/kvm the machine is emulated: it works, and is far slower than the processor itself
 T3 policies bound to a TPM           not reached
-   it is a design note: nothing of Ravelin uses it yet
-T4 a confidential virtual machine    not reached
-   it is a design note: nothing of Ravelin uses it yet
+   it is a design without code (decision 112)
+T4 a core outside of this Linux      not reached
+   it is a design without code (decision 112)
 
 This machine reaches T1. What is missing for T2 stands below its name.
 ";

@@ -219,7 +219,7 @@ const COMPILE: &[AllowedCall] = &[
 
 const WRITEV: AllowedCall = any("writev", libc::SYS_writev, "answers in several parts");
 const ACCEPT4: AllowedCall =
-    any("accept4", libc::SYS_accept4, "users and scrapers, at sockets that launch has opened");
+    any("accept4", libc::SYS_accept4, "who connects to sockets that launch has opened");
 
 const CONTROL: &[AllowedCall] = &[
     any("readv", libc::SYS_readv, "requests in several parts"),
