@@ -6,12 +6,12 @@ use crate::{ContainerError, failed, sys};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat, symlinkat};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_change,
-    move_mount, open_tree,
+    mount_remount, move_mount, open_tree,
 };
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
 /// Folders that are empty inside, and can be written: services keep their state there, which goes with the
@@ -33,6 +33,9 @@ const SILENT: [&str; 10] = [
     "/proc/timer_list",
     "/proc/sched_debug",
 ];
+/// The list of users, and that of their passwords.
+const USERS: &str = "/etc/passwd";
+const PASSWORDS: &str = "/etc/shadow";
 /// The device that the monitor of a virtual machine gets, where there is one.
 const KVM: &str = "/dev/kvm";
 /// Devices that do not lead out of the container.
@@ -63,10 +66,12 @@ pub(crate) fn put(root: u32, shown: &[PathBuf], guest: bool) -> Result<(), Conta
         let mode = if folder.ends_with("tmp") { "1777" } else { "755" };
         Empty { mode, ..own }.put(folder, root)?;
     }
-    let hidden =
-        Empty { mode: "555", size: "4k", flags: own.flags | MountFlags::RDONLY | MountFlags::NOEXEC };
+    passwords(root)?;
+    let hidden = Empty { mode: "555", size: "4k", flags: own.flags | MountFlags::NOEXEC };
     HIDDEN.into_iter().try_for_each(|folder| hidden.put(folder, root))?;
     shown.iter().filter(|kept| !kept.path.starts_with("/dev")).try_for_each(Kept::put)?;
+    // What is shown below had to be made there.
+    HIDDEN.into_iter().try_for_each(|folder| hidden.make_read_only(folder))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, None).map_err(failed("/proc"))?;
     for path in SILENT.into_iter().filter(|path| Path::new(path).exists()) {
@@ -98,6 +103,15 @@ impl Empty {
         let options = std::ffi::CString::new(options).map_err(failed(folder))?;
         mount("tmpfs", &place, "tmpfs", self.flags, &*options).map_err(failed(folder))
     }
+
+    /// Lets nothing be written there any more.
+    fn make_read_only(&self, folder: &str) -> Result<(), ContainerError> {
+        if !Path::new(folder).is_dir() {
+            return Ok(());
+        }
+        let place = fs::canonicalize(folder).map_err(failed(folder))?;
+        mount_remount(&place, self.flags | MountFlags::BIND | MountFlags::RDONLY, "").map_err(failed(folder))
+    }
 }
 
 /// Something of the machine that is to be seen at its path although what is around it is replaced.
@@ -128,6 +142,26 @@ impl Kept {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(&self.tree, "", CWD, &self.path, flags).map_err(failed(self.path.display().to_string()))
     }
+}
+
+/// Passwords of its own: every user has one that nobody knows. Whoever cannot read any takes some users for
+/// locked (nss-systemd(8)), and a server of logins lets these in by no key, either.
+fn passwords(root: u32) -> Result<(), ContainerError> {
+    const MADE: &str = "/run/shadow";
+    if !Path::new(PASSWORDS).exists() {
+        return Ok(());
+    }
+    let users = fs::read_to_string(USERS).map_err(failed(USERS))?;
+    let names = users.lines().filter_map(|line| line.split(':').next());
+    let text: String = names.map(|name| format!("{name}:*:::::::\n")).collect();
+    let what = || failed(PASSWORDS);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(MADE).map_err(what())?;
+    file.write_all(text.as_bytes()).map_err(what())?;
+    chown(MADE, Some(root), Some(root)).map_err(what())?;
+    mount_bind(MADE, PASSWORDS).map_err(failed(PASSWORDS))?;
+    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+    mount_remount(PASSWORDS, flags, "").map_err(failed(PASSWORDS))?;
+    fs::remove_file(MADE).map_err(what())
 }
 
 /// The device by which Linux runs virtual machines on the processor itself, of the container's root. The

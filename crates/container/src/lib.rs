@@ -13,6 +13,7 @@
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
+mod calls;
 mod enter;
 mod files;
 mod groups;

@@ -23,9 +23,12 @@ const KEPT: [CapabilitySet; 14] = [
     CapabilitySet::AUDIT_WRITE,
 ];
 
-/// Gives up all others, for this process and whatever it starts.
-pub(crate) fn limit() -> Result<(), ContainerError> {
-    let kept = KEPT.into_iter().fold(CapabilitySet::empty(), |all, one| all | one);
+/// Gives up all others, for this process and whatever it starts. With `sys_admin`, root keeps CAP_SYS_ADMIN:
+/// daemons ask for it at their start. It is a right over namespaces, of which the network alone is the
+/// container's; that no others can be made or entered is seen to in `calls`.
+pub(crate) fn limit(sys_admin: bool) -> Result<(), ContainerError> {
+    let further = if sys_admin { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() };
+    let kept = KEPT.into_iter().fold(further, |all, one| all | one);
     for number in 0..CapabilitySet::all().bits().ilog2() + 1 {
         let Some(one) = CapabilitySet::from_bits(1 << number) else { continue };
         // A Linux that does not know a right does not have it either.

@@ -5,6 +5,8 @@
 use rustix::thread::UnshareFlags;
 use std::io;
 use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Gives this thread namespaces of its own, or those that come for its children.
 pub(crate) fn leave(namespaces: UnshareFlags) -> rustix::io::Result<()> {
@@ -54,6 +56,24 @@ pub(crate) fn leave_keys() -> io::Result<()> {
         error if result < 0 && error.raw_os_error() != Some(libc::ENOSYS) => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Lets a command begin a session of its own.
+pub(crate) fn lead_session(command: &mut Command) {
+    let before = || {
+        // SAFETY: takes nothing.
+        if unsafe { libc::setsid() } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: the closure makes one system call between fork and exec, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(before) };
+}
+
+/// Closes every descriptor but the three of standard input and outputs. Nothing of this process may use
+/// another one any more.
+pub(crate) fn close_descriptors() -> io::Result<()> {
+    // SAFETY: takes numbers only, and no value here has one of these descriptors.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Keeps every descriptor but the three of standard input and outputs, and `passed` by the number 3, from a

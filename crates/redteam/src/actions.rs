@@ -36,11 +36,20 @@ actions! {
     "leave_the_network", true: "unshare --net true",
     "make_users", true: "unshare --user true",
     "make_mounts", true: "unshare --mount true",
+    "make_mounts_by_clone", true: "python3 -c \"import ctypes, os
+number = {'x86_64': 56, 'aarch64': 220}[os.uname().machine]
+process = ctypes.CDLL(None).syscall(number, 0x20011, 0, 0, 0, 0)
+os._exit(process < 0)\"",
+    "make_mounts_by_clone3", true: "python3 -c \"import ctypes, os, struct
+arguments = struct.pack('8Q', 0x20000, 0, 0, 0, 17, 0, 0, 0)
+process = ctypes.CDLL(None).syscall(435, arguments, len(arguments))
+os._exit(process < 0)\"",
     "mount_over", false: "mount -t tmpfs none /run",
     "unhide", false: "umount /proc/kallsyms || umount /run || umount /tmp",
     "make_writable", false: "mount -o remount,rw /",
     "write_to_the_machine", false: "touch /etc/by-the-container || touch /usr/by-the-container",
-    "read_private_files", true: "cat /etc/shadow",
+    "read_private_files", true: "cat /etc/gshadow",
+    "read_passwords", true: "grep -q ':[^:]*:[0-9]' /etc/shadow",
     "make_a_device", true: "d=$(mktemp -d) && mknod $d/disk b 254 0 && rm -r $d",
     "make_another_tap", true: "test -c /dev/net/tun",
     "load_modules", false: "insmod /dev/null || modprobe dummy",

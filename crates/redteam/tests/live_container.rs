@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::Duration;
@@ -78,9 +78,11 @@ fn root_in_a_container_has_no_way_to_the_machine() {
             let output = laboratory.act_outside(action).expect("it runs");
             assert!(output.status.success(), "{} outside: {output:?}", action.name);
         }
-        let output = laboratory.act(action).expect("it runs");
-        assert!(!output.status.success(), "{}: {output:?}", action.name);
-        assert_eq!(laboratory.core().expect("it runs"), core, "{}", action.name);
+        for output in [laboratory.act(action), laboratory.act_with_sys_admin(action)] {
+            let output = output.expect("it runs");
+            assert!(!output.status.success(), "{}: {output:?}", action.name);
+            assert_eq!(laboratory.core().expect("it runs"), core, "{}", action.name);
+        }
     }
     let inside = laboratory.contain(&["sh", "-c", "id -u; cat /proc/self/uid_map /proc/self/oom_score_adj"]);
     let output = { inside }.output().expect("it runs");
@@ -91,6 +93,39 @@ fn root_in_a_container_has_no_way_to_the_machine() {
     assert_eq!(map, ["0", "1879048192", "65536"]);
     // Linux ends it first where memory ends (proc_pid_oom_score_adj(5)).
     assert_eq!(lines.next(), Some("1000"));
+}
+
+#[test]
+fn a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_it_became() {
+    let _beside = beside();
+    let test = "a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_it_became";
+    let Some(laboratory) = laboratory(test) else { return };
+    // Linux forgets whose death is that of a process which becomes another user (prctl(2)).
+    const OTHER: &str =
+        "setpriv --reuid 1000 --regid 1000 --clear-groups sh -c 'echo runs; sleep 60; echo lives'";
+    let begun = |script: &str| {
+        let mut contain = laboratory.contain(&["sh", "-c", script]);
+        let mut contain = contain.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut said = BufReader::new(contain.stdout.take().expect("piped"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("it says so");
+        assert_eq!(line, "runs\n");
+        (contain, said)
+    };
+    let nothing_more = |mut said: BufReader<ChildStdout>| {
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).expect("until nobody has it");
+        assert_eq!(rest, "");
+    };
+    for (end, code) in [("exit 7", 7), ("kill -9 $$", 128 + 9)] {
+        let (mut contain, said) = begun(&format!("{OTHER} & sleep 0.5; {end}"));
+        assert_eq!(contain.wait().expect("it ends").code(), Some(code), "{end}");
+        nothing_more(said);
+    }
+    let (mut contain, said) = begun(&format!("exec {OTHER}"));
+    contain.kill().expect("it runs");
+    contain.wait().expect("it ends");
+    nothing_more(said);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::path::PathBuf;
   sudo ravelin contain -- sh
   sudo ravelin contain --show /srv/tftp -- dnsmasq --keep-in-foreground
   sudo ravelin contain --vnic services -- ip address
+  sudo ravelin contain --sys-admin --show /srv/router -- sh /srv/router/start-frr
   sudo ravelin contain --guest --show /srv/router -- qemu-system-x86_64 -nodefaults -display none -serial stdio \\
       -drive file=/srv/router/disk.img,snapshot=on -netdev tap,id=link,fd=3 \\
       -device virtio-net-pci,netdev=link,mac=02:00:00:00:01:01
@@ -18,8 +19,8 @@ use std::path::PathBuf;
       -drive file=/srv/router/disk.img,snapshot=on -chardev socket,id=gateway,path=/run/ravelin/services.vhost \\
       -netdev vhost-user,id=link,chardev=gateway -device virtio-net-pci,netdev=link,mac=02:00:00:00:01:01
 
-Inside, the VNIC is the only link, files of the machine cannot be written, and what is private is hidden. The command is process 1: \
-the container ends with it.")]
+Inside, the VNIC is the only link, files of the machine cannot be written, and what is private is hidden. The container ends \
+with the command.")]
 pub(crate) struct ContainArguments {
     /// The container: the name of the interface of its VNIC; needed if there are several
     #[arg(long, value_name = "NAME")]
@@ -32,6 +33,10 @@ pub(crate) struct ContainArguments {
     /// "vhost-user"` it sees the socket NAME.vhost of the folder
     #[arg(long)]
     pub(crate) guest: bool,
+    /// Root inside has CAP_SYS_ADMIN, which the daemons of FRR ask for; calls that make namespaces or enter
+    /// them are refused to the command
+    #[arg(long)]
+    pub(crate) sys_admin: bool,
     /// A file or folder of the machine to show inside, although it is hidden otherwise; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) show: Vec<PathBuf>,
@@ -50,6 +55,9 @@ pub(crate) struct EnterArguments {
     /// The command is the monitor of a virtual machine
     #[arg(long)]
     pub(crate) monitor: bool,
+    /// Root has CAP_SYS_ADMIN
+    #[arg(long)]
+    pub(crate) sys_admin: bool,
     /// The descriptor that the command gets as number 3
     #[arg(long)]
     pub(crate) link: Option<i32>,

@@ -10,7 +10,6 @@ pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
     use ports::live::guest_end;
     use std::ffi::OsStr;
     use std::fs;
-    use std::os::unix::process::ExitStatusExt;
     let finding = |error: ContainerError| {
         Failure::Finding(format!(
             "{error}: it needs root, and a running gateway with a port of `kind = \"vnic\"`"
@@ -49,6 +48,9 @@ pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
     if arguments.guest {
         inside.push(OsStr::new("--monitor"));
     }
+    if arguments.sys_admin {
+        inside.push(OsStr::new("--sys-admin"));
+    }
     for path in &shown {
         inside.extend([OsStr::new("--show"), path.as_os_str()]);
     }
@@ -63,25 +65,31 @@ pub(crate) fn run(arguments: &ContainArguments) -> Result<(), Failure> {
         ))
     })?;
     let status = container::start(&namespaces, link, &inside).map_err(finding)?;
+    end_as(status)
+}
+
+/// Ends as a process did, as shells do.
+#[cfg(target_os = "linux")]
+fn end_as(status: std::process::ExitStatus) -> ! {
+    use std::os::unix::process::ExitStatusExt;
     std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()))
 }
 
-/// Becomes the command.
+/// Is process 1 of the container, and ends as the command does.
 #[cfg(target_os = "linux")]
 pub(crate) fn enter(arguments: &EnterArguments) -> Result<(), Failure> {
-    let EnterArguments { users, first_user, monitor, link, show, command } = arguments;
+    let EnterArguments { users, first_user, monitor, sys_admin, link, show, command } = arguments;
     let inside = container::Inside {
         users: users.clone(),
         first_user: *first_user,
         shown: show.clone(),
         monitor: *monitor,
+        sys_admin: *sys_admin,
         link: *link,
         command: command.clone(),
     };
-    match container::enter(&inside) {
-        Ok(never) => match never {},
-        Err(error) => Err(Failure::Finding(format!("the container: {error}"))),
-    }
+    let ended = container::enter(&inside);
+    end_as(ended.map_err(|error| Failure::Finding(format!("the container: {error}")))?)
 }
 
 #[cfg(not(target_os = "linux"))]
