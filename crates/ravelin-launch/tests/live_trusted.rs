@@ -20,6 +20,8 @@ mod over_network;
 mod restarted;
 #[path = "live_trusted/routed.rs"]
 mod routed;
+#[path = "live_trusted/services.rs"]
+mod services;
 #[path = "live_trusted/signed.rs"]
 mod signed;
 #[path = "live_trusted/tunnelled.rs"]

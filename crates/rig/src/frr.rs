@@ -17,6 +17,13 @@ pub fn frr_daemon(name: &str) -> Option<PathBuf> {
     places.map(|place| place.join(name)).find(|path| path.is_file())
 }
 
+/// The folder with the library of this daemon: it lies beside it, wherever the package was unpacked.
+pub fn frr_libraries(daemon: &Path) -> PathBuf {
+    let root = daemon.parent().filter(|folder| folder.ends_with(PLACE));
+    let root = root.and_then(|folder| folder.ancestors().nth(3)).unwrap_or(Path::new("/"));
+    root.join("usr/lib/x86_64-linux-gnu/frr")
+}
+
 /// The socket by which the other daemons of this folder reach zebra; it is there when they can.
 pub fn zebra_socket(folder: &Path) -> PathBuf {
     folder.join("zserv.api")
@@ -41,9 +48,7 @@ pub fn frr_command(
     // It demands a group that the package's scripts would have made.
     let groups = fs::read_to_string("/etc/group")?;
     fs::write(at("group"), format!("{groups}\nfrrvty:x:64999:root\n"))?;
-    // Its library lies beside it, wherever the package was unpacked.
-    let root = binary.to_str().and_then(|path| path.strip_suffix(&format!("{PLACE}/{daemon}")));
-    let libraries = format!("{}usr/lib/x86_64-linux-gnu/frr", root.unwrap_or("/"));
+    let libraries = frr_libraries(&binary).display().to_string();
     let run = format!(
         "mount --bind {} /etc/group && exec {} -u root -g root --vty_socket {} -z {} -i {} -f {} -P 0 --log file:{} --moduledir {libraries}/modules",
         at("group"),

@@ -21,7 +21,7 @@ pub mod virtio_driver;
 mod virtual_machine;
 
 pub use bgp::{AnnouncedPrefix, BgpSpeaker};
-pub use frr::{frr_command, frr_daemon, zebra_socket};
+pub use frr::{frr_command, frr_daemon, frr_libraries, zebra_socket};
 pub use links::{Counters, RigLinks};
 pub use load::{BurstSender, FrameReceiver, FrameSender, hold};
 pub use namespace::{Namespace, become_root};

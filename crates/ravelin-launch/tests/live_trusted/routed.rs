@@ -12,9 +12,9 @@ use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A router as it ships.
-const ROUTER: &str = include_str!("../../../../programs/router.rav");
+pub(crate) const ROUTER: &str = include_str!("../../../../programs/router.rav");
 /// The tables that `control` fills, with the bits of their keys.
-const TABLES: [(&str, u8); 7] = [
+pub(crate) const TABLES: [(&str, u8); 7] = [
     ("routes", 32),
     ("routes6", 128),
     ("next_hops", 16),
@@ -24,18 +24,23 @@ const TABLES: [(&str, u8); 7] = [
     ("interfaces", 16),
 ];
 /// The hosts, and the gateway at each of them.
-const HOSTS: [(Ipv4Addr, Ipv4Addr); 2] = [
+pub(crate) const HOSTS: [(Ipv4Addr, Ipv4Addr); 2] = [
     (Ipv4Addr::new(10, 2, 1, 1), Ipv4Addr::new(10, 2, 1, 254)),
     (Ipv4Addr::new(10, 2, 2, 2), Ipv4Addr::new(10, 2, 2, 254)),
 ];
 /// The link of the container.
-const CONTAINER: &str = "services";
+pub(crate) const CONTAINER: &str = "services";
 /// Addresses of host b that are in no network of the gateway.
-const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 const FARTHER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
 
 /// The router as a policy, with rights over these tables.
 fn router(folder: &Path, version: u64, tables: &[(&str, u8)]) -> Vec<u8> {
+    router_of(folder, version, ROUTER, tables)
+}
+
+/// The same of another program with these tables.
+pub(crate) fn router_of(folder: &Path, version: u64, program: &str, tables: &[(&str, u8)]) -> Vec<u8> {
     let right = |(table, bits): &(&str, u8)| TableRight {
         table: (*table).to_owned(),
         prefixes: vec![KeyPrefix::new(*bits, 0, 0).expect("a prefix")],
@@ -44,25 +49,25 @@ fn router(folder: &Path, version: u64, tables: &[(&str, u8)]) -> Vec<u8> {
     };
     let mut rights: Vec<TableRight> = tables.iter().map(right).collect();
     rights.sort_by(|one, other| one.table.cmp(&other.table));
-    let program = ir(folder, ROUTER);
+    let program = ir(folder, program);
     signed(&SignedPolicy { program, rights, ..policy(folder, version, false) }, &[0, 1])
 }
 
 /// A gateway with addresses at its ports, which follows the routes of its machine, and the first policy,
 /// which has no tables for them.
 fn routed(test: &str) -> Option<Trusted> {
-    routed_with(test, "[kernel]\nroutes = true\n")
+    routed_with(test, "", "[kernel]\nroutes = true\n")
 }
 
-/// The same, whose file says this of routes.
-fn routed_with(test: &str, routes: &str) -> Option<Trusted> {
+/// The same, whose file says this of each of its ports and of routes.
+pub(crate) fn routed_with(test: &str, of_ports: &str, routes: &str) -> Option<Trusted> {
     let trusted = gateway_with(test, &(trust() + routes), |folder| {
         let file = folder.join("gateway.toml");
         let mut text = fs::read_to_string(&file).expect("it is there");
         text.insert_str(0, &format!("containers = \"{}/containers\"\n", folder.display()));
         for (interface, (_, own)) in ["to-a", "to-b"].into_iter().zip(HOSTS) {
             let port = format!("interface = \"{interface}\"\n");
-            let more = format!("{port}addresses = [\"{own}/24\"]\nkeep_from_kernel = true\n");
+            let more = format!("{port}addresses = [\"{own}/24\"]\nkeep_from_kernel = true\n{of_ports}");
             text = text.replace(&port, &more);
         }
         fs::write(file, text).expect("written");
@@ -86,17 +91,18 @@ impl Trusted {
     }
 
     /// `ip` as root in the network of the container.
-    fn ip_in_container(&self, arguments: &str) {
+    pub(crate) fn ip_in_container(&self, arguments: &str) -> String {
         let file = |kind| self.folder.path().join(format!("containers/{CONTAINER}.{kind}"));
         let mut command = Command::new("nsenter");
         command.arg(format!("--user={}", file("userns").display()));
         command.arg(format!("--net={}", file("netns").display()));
         let (well, said) = ended(command.arg("ip").args(arguments.split(' ')).output());
         assert!(well, "ip {arguments}: {said}");
+        said
     }
 
     /// Waits until `ravelin show routes` says this, or does not.
-    fn shows_route(&self, prefix: &str, is_there: bool) {
+    pub(crate) fn shows_route(&self, prefix: &str, is_there: bool) {
         let end = Instant::now() + LIMIT;
         while self.routes().contains(prefix) != is_there {
             assert!(Instant::now() < end, "{prefix}: {}", self.routes());
@@ -106,7 +112,7 @@ impl Trusted {
 
     /// How many of so many datagrams arrive that host a sends to an address of host b, one every few
     /// milliseconds, after the first one that does.
-    fn arrive(&self, address: Ipv4Addr, datagrams: u32, work: impl FnOnce()) -> u32 {
+    pub(crate) fn arrive(&self, address: Ipv4Addr, datagrams: u32, work: impl FnOnce()) -> u32 {
         let from = self.a.inside(|| UdpSocket::bind((HOSTS[0].0, 0))).expect("a socket");
         let to = self.b.inside(|| UdpSocket::bind((address, 0))).expect("a socket");
         to.set_read_timeout(Some(Duration::from_millis(500))).expect("so");
@@ -221,7 +227,7 @@ fn routes_of_a_router_in_a_container_lead_to_the_ports_in_whose_networks_their_n
          [[port]]\ninterface = \"{CONTAINER}\"\nkind = \"vnic\"\n\
          [port.vnic]\nethernet = \"02:00:00:00:01:01\"\naddresses = [\"10.2.1.3/24\", \"10.2.2.3/24\"]\n"
     );
-    let Some(trusted) = routed_with(test, &routes) else { return };
+    let Some(trusted) = routed_with(test, "", &routes) else { return };
     // Those of the machine are nobody's.
     trusted.ip("route add 203.0.113.0/24 dev to-b");
     trusted.ip_in_container("route add 10.9.0.0/16 via 10.2.2.2 dev services");
