@@ -52,6 +52,8 @@ os._exit(process < 0)\"",
     "read_passwords", true: "grep -q ':[^:]*:[0-9]' /etc/shadow",
     "make_a_device", true: "d=$(mktemp -d) && mknod $d/disk b 254 0 && rm -r $d",
     "make_another_tap", true: "test -c /dev/net/tun",
+    "load_and_attach_a_program_of_bpf", true:
+        "for link in services to-wan; do $REDTEAM attach $link && exit; done; exit 1",
     "load_modules", false: "insmod /dev/null || modprobe dummy",
     "set_the_clock", false: "date -s 2001-01-01",
     "set_the_host_name", false: "hostname contained",

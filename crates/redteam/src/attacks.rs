@@ -4,6 +4,7 @@ use crate::frames::{
     ALL_HOSTS, EVERYBODY, Ipv4, RandomNumbers, Scene, arp, discovery, ethernet, icmp, icmpv6, ipv4, ipv6,
     link_layer, mutate, neighbour, right, router_advertisement, udp, udp4,
 };
+use crate::policy_judge::CLOSED;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Stands in frames that must not arrive anywhere, whatever addresses they have.
@@ -51,6 +52,12 @@ fn ipv4_with(scene: &Scene, random: &mut RandomNumbers, options: &[u8], place: u
     let mut data = udp((53, 4000), &marked(random));
     data.truncate(data.len() / 8 * 8);
     to_lan(scene, 0x0800, &ipv4(header, &data))
+}
+
+/// A fragment of the router's, always of the same packet.
+fn fragment(scene: &Scene, protocol: u8, place: u16, data: &[u8]) -> Attempt {
+    let header = Ipv4 { from: scene.own().ipv4, to: scene.lan.ipv4, protocol, place, options: &[] };
+    to_lan(scene, 0x0800, &ipv4(header, data))
 }
 
 fn ipv6_with(scene: &Scene, random: &mut RandomNumbers, next: u8, extension: &[u8]) -> Attempt {
@@ -230,6 +237,32 @@ attacks! {
         let header = Ipv4 { from: scene.wan.ipv4, to: scene.lan.ipv4, protocol: 17, place, options: &[] };
         to_lan(scene, 0x0800, &ipv4(header, &[MARKER, MARKER].concat()))
     },
+    "fragment_over_the_ports": |scene, random| {
+        let place = random.one_of(&[1, 0x2001, 2, 0x2002]);
+        let count = 8 + 8 * random.below(4);
+        let data = [&CLOSED.to_be_bytes()[..], &random.bytes(count - 2)].concat();
+        fragment(scene, random.one_of(&[6, 17]), place, &data)
+    },
+    "first_fragment_without_its_header": |scene, random| {
+        let data = udp((53, 53), &[0; 8]);
+        fragment(scene, random.one_of(&[6, 17]), 0x2000, &data[..random.one_of(&[8, 16])])
+    },
+    "fragments_with_other_ports_at_the_same_place": |scene, random| {
+        let port = random.one_of(&[53, 53, CLOSED]);
+        fragment(scene, 17, 0x2000, &udp((53, port), &random.bytes(24)))
+    },
+    "fragments_of_a_connection": |scene, random| {
+        let mut segment = random.bytes(32);
+        (segment[12], segment[13]) = (0x50, random.one_of(&[2, 0xc2, 0x12, 0x10]));
+        fragment(scene, 6, 0x2000, &segment)
+    },
+    // Of these the policy lets all pass: they overlap behind what it looks at.
+    "fragments_that_overlap_behind_the_header": |scene, random| {
+        let place = random.one_of(&[0x2003, 0x2004, 3, 4, 5]);
+        let count = 8 + 8 * random.below(8);
+        let data = random.bytes(count);
+        fragment(scene, 17, place, &data)
+    },
     "fragment_of_too_much": |scene, random| ipv4_with(scene, random, &[], 0x1fff),
     "fragment_with_the_reserved_flag": |scene, random| {
         let place = random.one_of(&[0x8000, 0xa000, 0x8001]);
@@ -318,6 +351,10 @@ attacks! {
     },
 }
 
+/// A frame of any of the attacks.
+pub const ANY: Attack =
+    Attack { name: "any", next: |scene, random| (ATTACKS[random.below(ATTACKS.len())].next)(scene, random) };
+
 /// What a flood consists of that the guard admits: short datagrams of the router to the host of the LAN. None
 /// of them is wrong.
 pub const DATAGRAMS: Attack = Attack {
@@ -330,6 +367,7 @@ pub const DATAGRAMS: Attack = Attack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy_judge::forbidden;
     use std::collections::HashSet;
 
     #[test]
@@ -338,14 +376,43 @@ mod tests {
         let names: HashSet<_> = ATTACKS.iter().map(|attack| attack.name).collect();
         assert_eq!(names.len(), ATTACKS.len());
         // What these send may be right, or becomes wrong by what is left to do.
-        let may_be_right =
-            ["checksum_into_the_source", "segments_of_another_kind", "garbage", "right_frames_changed"];
+        let may_be_right = [
+            "checksum_into_the_source",
+            "segments_of_another_kind",
+            "garbage",
+            "right_frames_changed",
+            "fragments_with_other_ports_at_the_same_place",
+            "fragments_of_a_connection",
+            "fragments_that_overlap_behind_the_header",
+        ];
         for attack in ATTACKS.iter().filter(|attack| !may_be_right.contains(&attack.name)) {
             let mut random = RandomNumbers(3);
             for _ in 0..500 {
                 let Attempt { frame, .. } = (attack.next)(&scene, &mut random);
-                assert!(scene.router.violation(&frame).is_some(), "{}: {frame:02x?}", attack.name);
+                let is_wrong = scene.router.violation(&frame).is_some() || forbidden(&frame).is_some();
+                assert!(is_wrong, "{}: {frame:02x?}", attack.name);
             }
         }
+    }
+
+    #[test]
+    fn fragments_of_the_router_are_in_part_what_the_policy_must_drop() {
+        let scene = Scene::usual();
+        let share = |name: &str| {
+            let attack = ATTACKS.iter().find(|attack| attack.name == name).expect("there is one");
+            let mut random = RandomNumbers(3);
+            let frames = (0..1000).map(|_| (attack.next)(&scene, &mut random).frame);
+            let (wrong, right): (Vec<_>, Vec<_>) = frames.partition(|frame| forbidden(frame).is_some());
+            assert!(
+                right.iter().chain(&wrong).all(|frame| scene.router.violation(frame).is_none()),
+                "{name}"
+            );
+            (!wrong.is_empty(), !right.is_empty())
+        };
+        assert_eq!(share("fragment_over_the_ports"), (true, false));
+        assert_eq!(share("first_fragment_without_its_header"), (true, false));
+        assert_eq!(share("fragments_with_other_ports_at_the_same_place"), (true, true));
+        assert_eq!(share("fragments_of_a_connection"), (true, true));
+        assert_eq!(share("fragments_that_overlap_behind_the_header"), (false, true));
     }
 }

@@ -1,14 +1,17 @@
 //! A gateway between two hosts with a container of the router's services, or with a virtual machine in it,
 //! all in namespaces; runs attacks from inside, and judges what comes to the hosts.
 
-use crate::actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
-use crate::attacks::{ATTACKS, Attack, MARKER};
+use crate::actions::MachineAction;
+use crate::attacks::{Attack, MARKER};
+use crate::between::{Conversation, Listener};
 use crate::frames::{Scene, ethernet, udp4};
-use crate::rings::{RING_ATTACKS, RingAttack};
+use crate::policies::{FIRST, Signing};
+use crate::policy_judge::forbidden;
+use crate::report::AttackResult;
+use crate::rings::RingAttack;
 use crate::tap::Tap;
 use ports::live::GuestLink;
 use rig::{GuestSystem, Namespace, VirtualMachine};
-use serde::Serialize;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -18,74 +21,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The policy: hosts reach each other, the LAN host and the router too, and the router not the WAN host.
-const PROGRAM: &str = "import std.net.{ethernet}
-reason closed \"nothing goes there\"
-start decoder frame(eth: ethernet) {
-    match eth.dst {
-        02:00:00:00:00:63 => to_router
-        02:00:00:00:00:01 => to_lan
-        02:00:00:00:00:02 => to_wan
-        else => to_group
-    }
-}
-stage to_router() {
-    match in_port {
-        1 => send 3
-        else => drop closed
-    }
-}
-stage to_lan() {
-    match in_port {
-        2 => send 1
-        3 => send 1
-        else => drop closed
-    }
-}
-stage to_wan() {
-    match in_port {
-        1 => send 2
-        else => drop closed
-    }
-}
-stage to_group() {
-    match in_port {
-        1 => flood
-        2 => send 1
-        3 => send 1
-        else => drop closed
-    }
-}
-";
-
 /// How long is waited for something that has to happen.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// What the datagram that ends an attack says, before the attack's number.
 const END: &[u8] = b"the attack is over: ";
-
-/// What came of one attack.
-#[derive(Clone, Debug, Serialize)]
-pub struct AttackResult {
-    /// Its name.
-    pub name: String,
-    /// The tier that it attacks.
-    pub tier: String,
-    /// How many frames were sent.
-    pub frames: u64,
-    /// How many of them arrived although they must not, or unseen; of an action, whether it succeeded.
-    pub violations: u64,
-}
-
-/// What came of all attacks.
-#[derive(Clone, Debug, Serialize)]
-pub struct AttackReport {
-    /// Of each attack.
-    pub attacks: Vec<AttackResult>,
-    /// Frames sent together.
-    pub frames: u64,
-    /// Violations together.
-    pub violations: u64,
-}
 
 /// A gateway, its hosts, and its container.
 pub struct Laboratory {
@@ -98,15 +37,19 @@ pub struct Laboratory {
     /// The router and the hosts.
     pub scene: Scene,
     taps: [Tap; 2],
+    pub(crate) conversation: Conversation,
+    /// Where services are in the container: what comes to a machine passes no tap.
+    pub(crate) listener: Option<Listener>,
+    pub(crate) signing: Signing,
     programs: PathBuf,
-    sender: PathBuf,
+    pub(crate) sender: PathBuf,
     folder: tempfile::TempDir,
     machine: Option<VirtualMachine>,
     /// How the machine is linked, if there is one.
     link: Option<GuestLink>,
     launch: Child,
     told: Receiver<String>,
-    ends: u64,
+    pub(crate) ends: u64,
 }
 
 /// Who is in the container.
@@ -131,7 +74,7 @@ impl InContainer {
 }
 
 /// The tier of a monitor without a machine.
-const BY_RINGS: &str = "T2 rings";
+pub(crate) const BY_RINGS: &str = "T2 rings";
 
 /// How often an attack by rings is made, each time by another machine.
 const TIMES: u32 = 3;
@@ -177,14 +120,15 @@ impl Laboratory {
         }
         let folder = tempfile::tempdir()?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
-        fs::write(folder.path().join("filter.rav"), PROGRAM)?;
+        let signing = Signing::new(&programs.join("ravelin"), folder.path())?;
         let text = format!(
-            "program = \"filter.rav\"\ncontrol = \"{folder}/control.sock\"\ncontainers = \"{folder}/containers\"\n\
+            "program = \"{FIRST}\"\ncontrol = \"{folder}/control.sock\"\ncontainers = \"{folder}/containers\"\n\
              [[port]]\ninterface = \"to-lan\"\n[[port]]\ninterface = \"to-wan\"\n\
              [[port]]\ninterface = \"services\"\nkind = \"vnic\"\n\
              vnic = {{ ethernet = \"02:00:00:00:00:63\", addresses = [\"10.1.1.99/24\", \"fd00:1::99/64\"], \
-             guest = {} }}\n",
+             guest = {} }}\n{}",
             link.map_or("false".to_owned(), |link| format!("\"{}\"", link.name())),
+            signing.section,
             folder = folder.path().display()
         );
         fs::write(folder.path().join("gateway.toml"), text)?;
@@ -198,14 +142,18 @@ impl Laboratory {
             lines.take_while(|line| tells.send(line.clone()).is_ok()).count()
         });
         let taps = [lan.inside(|| Tap::new("eth"))?, wan.inside(|| Tap::new("eth"))?];
+        let conversation = Conversation::new(&scene, [&lan, &wan], folder.path())?;
         let sender = redteam.to_owned();
-        let (machine, ends) = (None, 0);
+        let (machine, listener, ends) = (None, None, 0);
         let mut laboratory = Laboratory {
             gateway,
             lan,
             wan,
             scene,
             taps,
+            conversation,
+            listener,
+            signing,
             programs,
             sender,
             folder,
@@ -222,9 +170,17 @@ impl Laboratory {
             // As an attacker does, so that Linux inside refuses fewer frames.
             InContainer::Services => {
                 laboratory.contain(&["ip", "link", "set", "services", "mtu", "9000"]).status()?;
+                laboratory.listener = Some(Listener::new(laboratory.tap_inside()?));
             }
         }
         Ok(laboratory)
+    }
+
+    /// A tap at the link of the container, of what comes to whoever is there.
+    pub(crate) fn tap_inside(&self) -> io::Result<Tap> {
+        let namespaces = container::Namespaces::open(&self.containers(), "services");
+        let tap = namespaces.and_then(|namespaces| namespaces.inside(|| Tap::new("services")));
+        tap.map_err(io::Error::other)?
     }
 
     /// Starts a virtual machine in the container, in place of one that may be there.
@@ -255,7 +211,7 @@ impl Laboratory {
     }
 
     /// The tier that is attacked.
-    fn tier(&self) -> String {
+    pub(crate) fn tier(&self) -> String {
         match (self.link, &self.machine) {
             (None, _) => "T1",
             (Some(GuestLink::Tap), _) => "T2",
@@ -301,13 +257,31 @@ impl Laboratory {
     /// # Errors
     /// There is none.
     pub fn core(&self) -> io::Result<u32> {
-        let id = self.launch.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
-        let is_core = |pid: &&str| {
-            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "ravelin-core")
-        };
-        let found = children.split_whitespace().find(is_core).and_then(|pid| pid.parse().ok());
-        found.ok_or_else(|| io::Error::other("there is no core"))
+        self.process("ravelin-core")
+    }
+
+    /// The only process of the gateway of this name, once there is one alone: the one before may be ending.
+    pub(crate) fn process(&self, name: &str) -> io::Result<u32> {
+        let (id, end) = (self.launch.id(), Instant::now() + LIMIT);
+        loop {
+            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+            let is_it = |pid: &&str| {
+                fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+            };
+            let mut found = children.split_whitespace().filter(is_it).filter_map(|pid| pid.parse().ok());
+            match (found.next(), found.next()) {
+                (Some(one), None) => return Ok(one),
+                _ if Instant::now() > end => {
+                    return Err(io::Error::other(format!("there is not one `{name}` alone")));
+                }
+                _ => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    }
+
+    /// The control socket.
+    pub(crate) fn control(&self) -> PathBuf {
+        self.folder.path().join("control.sock")
     }
 
     /// A command that will run in the container as root.
@@ -334,8 +308,7 @@ impl Laboratory {
         let end = Instant::now() + LIMIT;
         loop {
             let mut show = Command::new(self.programs.join("ravelin"));
-            let control = self.folder.path().join("control.sock");
-            let output = show.args(["show", "policy", "--json", "--control"]).arg(control).output()?;
+            let output = show.args(["show", "policy", "--json", "--control"]).arg(self.control()).output()?;
             if output.status.success() {
                 return Ok(serde_json::from_slice(&output.stdout)?);
             }
@@ -362,12 +335,15 @@ impl Laboratory {
     /// # Errors
     /// They cannot be sent, or the gateway passes nothing any more.
     pub fn attack(&mut self, attack: &Attack, frames: u64) -> io::Result<AttackResult> {
+        self.attack_by(&self.link(), attack, frames)
+    }
+
+    /// The same by a link of this name.
+    pub(crate) fn attack_by(&mut self, link: &str, attack: &Attack, frames: u64) -> io::Result<AttackResult> {
         self.forget()?;
         self.ends += 1;
         let (count, seed) = (frames.to_string(), self.ends.to_string());
-        let link = self.link();
-        let words = ["send", &link, attack.name, &count, &seed];
-        let (said, mut violations, _) = self.inside(&words, None)?;
+        let (said, mut violations, _) = self.inside(&["send", link, attack.name, &count, &seed], None)?;
         let sent: u64 = said.trim().parse().map_err(|_| io::Error::other(said))?;
         violations += self.settle()?;
         Ok(AttackResult { name: attack.name.to_owned(), tier: self.tier(), frames: sent, violations })
@@ -389,7 +365,7 @@ impl Laboratory {
     }
 
     /// The name of the link inside.
-    fn link(&self) -> String {
+    pub(crate) fn link(&self) -> String {
         match (self.link, &self.machine) {
             (_, Some(_)) => "eth0".to_owned(),
             (Some(_), None) => self.socket().display().to_string(),
@@ -399,7 +375,7 @@ impl Laboratory {
 
     /// Runs `redteam` inside with these words and judges what comes meanwhile; says what it prints, how many
     /// violations there were, and whether a datagram with this end came.
-    fn inside(&mut self, words: &[&str], end: Option<&[u8]>) -> io::Result<(String, u64, bool)> {
+    pub(crate) fn inside(&mut self, words: &[&str], end: Option<&[u8]>) -> io::Result<(String, u64, bool)> {
         let (mut violations, mut seen) = (0, false);
         let mut look = |laboratory: &mut Laboratory| -> io::Result<()> {
             let (found, ended) = laboratory.judge(end)?;
@@ -426,7 +402,7 @@ impl Laboratory {
 
     /// Waits until a right datagram arrives that leaves the container after everything before, and judges
     /// what comes until then.
-    fn settle(&mut self) -> io::Result<u64> {
+    pub(crate) fn settle(&mut self) -> io::Result<u64> {
         let (own, lan) = (self.scene.own(), self.scene.lan);
         let end = [END, self.ends.to_string().as_bytes()].concat();
         let frame = ethernet(lan.ethernet, own.ethernet, 0x0800, &udp4(own.ipv4, lan.ipv4, (53, 4001), &end));
@@ -451,18 +427,30 @@ impl Laboratory {
         }
     }
 
-    /// Judges what has come, and says whether a datagram with this end is among it.
-    fn judge(&mut self, end: Option<&[u8]>) -> io::Result<(u64, bool)> {
+    /// Judges what has come, and says whether a datagram with this end is among it. Hosts go on talking.
+    pub(crate) fn judge(&mut self, end: Option<&[u8]>) -> io::Result<(u64, bool)> {
         let (mut violations, mut ended) = (0, false);
-        let [lan, wan] = &mut self.taps;
+        let Laboratory { taps: [lan, wan], scene, conversation, listener, .. } = self;
+        conversation.go_on()?;
         while let Some(frame) = lan.take()? {
+            if conversation.is_to(&scene.lan, frame) {
+                conversation.arrived += 1;
+                continue;
+            }
             let marked = frame.windows(MARKER.len()).any(|window| window == MARKER);
-            violations += u64::from(marked || self.scene.router.violation(frame).is_some());
+            let is_wrong = marked || scene.router.violation(frame).is_some() || forbidden(frame).is_some();
+            violations += u64::from(is_wrong);
             ended |= end.is_some_and(|end| frame.ends_with(end));
         }
-        // The policy lets nothing of the router go there, and the host of the LAN says nothing.
-        while wan.take()?.is_some() {
-            violations += 1;
+        // The policy lets nothing of the router go there.
+        while let Some(frame) = wan.take()? {
+            match conversation.is_to(&scene.wan, frame) {
+                true => conversation.arrived += 1,
+                false => violations += 1,
+            }
+        }
+        if let Some(listener) = listener {
+            listener.listen(conversation)?;
         }
         Ok((violations, ended))
     }
@@ -548,62 +536,6 @@ impl Laboratory {
         }
         self.forget()?;
         Ok(ended?.status == 0)
-    }
-
-    /// Runs every attack by frames with so many, and every action.
-    ///
-    /// # Errors
-    /// One cannot be run.
-    pub fn report(&mut self, frames: u64) -> io::Result<Vec<AttackResult>> {
-        let core = self.core()?;
-        let mut attacks = Vec::new();
-        for attack in ATTACKS {
-            let result = self.attack(attack, frames)?;
-            eprintln!(
-                "{} {}: {} frames, {} violations",
-                result.tier, result.name, result.frames, result.violations
-            );
-            attacks.push(result);
-        }
-        if self.tier() == BY_RINGS {
-            for attack in RING_ATTACKS {
-                let result = self.attack_by_rings(attack)?;
-                attacks.push(AttackResult {
-                    violations: result.violations + u64::from(self.core()? != core),
-                    ..result
-                });
-            }
-            return Ok(attacks);
-        }
-        let mut add = |name: &str, tier: String, violations: u64| {
-            attacks.push(AttackResult { name: name.to_owned(), tier, frames: 0, violations });
-        };
-        if self.machine.is_some() {
-            add("see_what_hosts_say", self.tier(), self.overhear_in_machine()?.into());
-            for (name, script) in GUEST_ACTIONS {
-                let (done, violations) = self.act_in_machine(script)?;
-                add(name, self.tier(), violations + u64::from(done || self.core()? != core));
-            }
-            return Ok(attacks);
-        }
-        for action in ACTIONS.iter().chain(EXHAUSTIONS) {
-            let done = self.act(action)?.status.success() || self.core()? != core;
-            add(action.name, self.tier(), done.into());
-        }
-        for action in ACTIONS {
-            let done = self.act_with_sys_admin(action)?.status.success() || self.core()? != core;
-            add(action.name, self.tier() + " sys-admin", done.into());
-        }
-        Ok(attacks)
-    }
-}
-
-impl AttackReport {
-    /// All of these together.
-    pub fn of(attacks: Vec<AttackResult>) -> AttackReport {
-        let sum = |of: fn(&AttackResult) -> u64| attacks.iter().map(of).sum();
-        let (frames, violations) = (sum(|attack| attack.frames), sum(|attack| attack.violations));
-        AttackReport { attacks, frames, violations }
     }
 }
 

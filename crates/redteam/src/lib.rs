@@ -10,13 +10,25 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+#[cfg(target_os = "linux")]
+mod assaults;
 mod attacks;
+#[cfg(target_os = "linux")]
+mod between;
+#[cfg(target_os = "linux")]
+mod control;
 mod evaluator;
 pub mod frames;
 #[cfg(target_os = "linux")]
 mod laboratory;
+mod link_actions;
 #[cfg(target_os = "linux")]
 mod monitor;
+#[cfg(target_os = "linux")]
+mod policies;
+mod policy_judge;
+#[cfg(target_os = "linux")]
+mod report;
 #[cfg(target_os = "linux")]
 mod rings;
 #[cfg(target_os = "linux")]
@@ -25,12 +37,20 @@ mod send;
 mod tap;
 
 pub use actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
-pub use attacks::{ATTACKS, Attack, Attempt, DATAGRAMS, MARKER};
+pub use attacks::{ANY, ATTACKS, Attack, Attempt, DATAGRAMS, MARKER};
+#[cfg(target_os = "linux")]
+pub use control::{CONTROL_ATTACKS, ControlAttack, asked, channel_of_control};
 pub use evaluator::RouterAddresses;
 #[cfg(target_os = "linux")]
-pub use laboratory::{AttackReport, AttackResult, InContainer, Laboratory};
+pub use laboratory::{InContainer, Laboratory};
+pub use link_actions::{LINK_ACTIONS, LinkAction};
+#[cfg(target_os = "linux")]
+pub use policies::{POLICY_ATTACKS, PolicyAttack, SIGNED_POLICY};
+pub use policy_judge::forbidden;
 #[cfg(target_os = "linux")]
 pub use ports::live::GuestLink;
+#[cfg(target_os = "linux")]
+pub use report::{AttackReport, AttackResult};
 #[cfg(target_os = "linux")]
 pub use rig::{CommandEnd, GuestSystem, VirtualMachine};
 #[cfg(target_os = "linux")]

@@ -2,10 +2,12 @@
 //! that it starts.
 //!
 //! ```text
-//! redteam send INTERFACE ATTACK FRAMES SEED      inside: says how many frames were taken
+//! redteam send INTERFACE ATTACK FRAMES SEED      inside: says how many frames were taken; by a socket of AF_XDP
+//!                                                where INTERFACE begins with `xdp:`
 //! redteam serve PORT                             inside: a server of TCP that sends back what it gets
 //! redteam frame INTERFACE DIGITS                 inside: sends this frame
 //! redteam open COUNT                             inside: ends well once so many files are open
+//! redteam attach INTERFACE                       inside: ends well once a program of BPF is at it
 //! redteam listen INTERFACE                       inside: ends well once a frame comes that is for somebody else
 //! redteam rings SOCKET ATTACK SEED               inside: as a machine that shares its memory
 //! redteam run FRAMES [--guest FOLDER] [--json]   outside, as root: every attack with so many frames, and with a
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["serve", port] => serve(port),
         ["frame", interface, digits] => frame(interface, digits),
         ["open", count] => open(count),
+        ["attach", interface] => attach(interface),
         ["listen", interface] => listen(interface),
         ["rings", socket, attack, seed] => rings(socket, attack, seed),
         ["run", frames, ref options @ ..] => run(frames, options),
@@ -46,7 +49,7 @@ type Done = Result<bool, Box<dyn std::error::Error>>;
 #[cfg(target_os = "linux")]
 fn sent(interface: &str, attack: &str, frames: &str, seed: &str) -> Done {
     let scene = redteam::frames::Scene::usual();
-    let mut known = redteam::ATTACKS.iter().chain([&redteam::DATAGRAMS]);
+    let mut known = redteam::ATTACKS.iter().chain([&redteam::ANY, &redteam::DATAGRAMS]);
     let attack = known.find(|known| known.name == attack).ok_or("no attack has this name")?;
     println!("{}", redteam::send(interface, &scene, attack, frames.parse()?, seed.parse()?)?);
     Ok(true)
@@ -88,6 +91,13 @@ fn frame(interface: &str, digits: &str) -> Done {
 fn open(count: &str) -> Done {
     let files: Result<Vec<_>, _> = (0..count.parse()?).map(|_| std::fs::File::open("/dev/null")).collect();
     Ok(files.is_ok())
+}
+
+/// Ends well if a program that lets everything through can be loaded and attached.
+#[cfg(target_os = "linux")]
+fn attach(interface: &str) -> Done {
+    ports::live::pass(ports::live::sys::interface_index(interface)?)?;
+    Ok(true)
 }
 
 /// Ends when a frame comes that is neither for this router nor for a group.

@@ -3,6 +3,7 @@
 use crate::attacks::{Attack, Attempt};
 use crate::frames::{RandomNumbers, Scene};
 use crate::monitor::Monitor;
+use ports::live::XdpSender;
 use ports::live::sys::{self, Outgoing};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,6 +20,9 @@ const TOGETHER: usize = 64;
 pub fn send(interface: &str, scene: &Scene, attack: &Attack, count: u64, seed: u64) -> io::Result<u64> {
     if is_socket(interface) {
         return send_by_rings(interface, scene, attack, count, seed);
+    }
+    if let Some(interface) = interface.strip_prefix("xdp:") {
+        return send_by_xdp(interface, scene, attack, count, seed);
     }
     let socket = |with_header: bool| -> io::Result<OwnedFd> {
         let socket = sys::packet_socket()?;
@@ -56,6 +60,15 @@ fn send_by_rings(socket: &str, scene: &Scene, attack: &Attack, count: u64, seed:
     }
     monitor.settle()?;
     Ok(count)
+}
+
+/// The same by a socket of AF_XDP, which knows of no frames that are unfinished.
+fn send_by_xdp(interface: &str, scene: &Scene, attack: &Attack, count: u64, seed: u64) -> io::Result<u64> {
+    let (mut sender, mut random, mut taken) = (XdpSender::new(interface)?, RandomNumbers(seed), 0);
+    for _ in 0..count {
+        taken += u64::from(sender.send(&(attack.next)(scene, &mut random).frame)?);
+    }
+    Ok(taken)
 }
 
 /// How often a frame that finds no room is tried again; and one that is unfinished, which Linux may drop for

@@ -25,7 +25,10 @@ impl Tap {
         let socket = sys::packet_socket()?;
         sys::set_buffer(&socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, WAITING)?;
         sys::set_number(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
-        sys::bind_packet(&socket, sys::interface_index(interface)?, libc::ETH_P_ALL)?;
+        let index = sys::interface_index(interface)?;
+        // Also of what is for other stations: some devices would not show it.
+        sys::take_all(&socket, index, true)?;
+        sys::bind_packet(&socket, index, libc::ETH_P_ALL)?;
         Ok(Tap { socket, room: vec![0; LONGEST] })
     }
 

@@ -66,6 +66,9 @@ fn no_frame_of_root_in_a_container_passes_that_is_not_the_routers() {
     let refused = shown["refused"]["services"].as_object().expect("by reason");
     assert!(refused.len() >= 20, "{refused:?}");
     assert!(is_reached(&laboratory));
+    let seen = laboratory.overheard().expect("hosts reach each other");
+    assert_eq!((seen.name.as_str(), seen.violations), ("lan_frames_seen", 0), "{seen:?}");
+    assert!(seen.frames > ATTACKS.len() as u64, "{seen:?}");
 }
 
 #[test]

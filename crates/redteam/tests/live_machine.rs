@@ -4,7 +4,9 @@
 //! Where the rights to make namespaces are missing, or a Linux for the machine, a test says so and ends.
 #![cfg(target_os = "linux")]
 
-use redteam::{ATTACKS, GUEST_ACTIONS, GuestLink, GuestSystem, InContainer, Laboratory, RING_ATTACKS};
+use redteam::{
+    ATTACKS, GUEST_ACTIONS, GuestLink, GuestSystem, InContainer, Laboratory, RING_ATTACKS, SIGNED_POLICY,
+};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -109,6 +111,9 @@ fn attacked(test: &str, link: GuestLink, tier: &str) {
     assert!(!laboratory.overhear_in_machine().expect("it listens"), "it sees what hosts say");
     assert!(reaches(&laboratory.lan, "10.1.1.99"), "the router answers");
     assert!(!reaches(&laboratory.wan, "10.1.1.99"), "the policy lets nothing of the WAN to the router");
+    // Under a policy that lets more pass, it does.
+    assert_eq!(laboratory.attack_by_policy(&SIGNED_POLICY).expect("it is handed in").violations, 1);
+    assert!(laboratory.overhear_in_machine().expect("it listens"), "it sees what hosts say");
 }
 
 #[test]

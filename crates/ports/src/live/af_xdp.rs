@@ -32,6 +32,8 @@ mod port;
 #[cfg(feature = "open")]
 mod redirect;
 mod ring;
+#[cfg(feature = "attach")]
+mod sending;
 mod shared;
 mod socket;
 #[cfg(feature = "open")]
@@ -46,6 +48,8 @@ pub use opened::FrameShare;
 pub(super) use opened::OpenedXdp;
 #[cfg(feature = "open")]
 pub use redirect::{cross, pass};
+#[cfg(feature = "attach")]
+pub use sending::XdpSender;
 pub use shared::XdpPort;
 #[cfg(feature = "open")]
 pub use wanted::{Mode, Wishes, XdpError};

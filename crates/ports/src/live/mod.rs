@@ -53,6 +53,8 @@ mod witness;
 
 #[cfg(feature = "tunnel")]
 pub use self::tunnel::{TunnelControl, TunnelError, TunnelWishes};
+#[cfg(feature = "attach")]
+pub use af_xdp::XdpSender;
 #[cfg(feature = "open")]
 pub use af_xdp::{FrameShare, Mode as XdpMode, Wishes as XdpWishes, XdpError, cross, pass};
 pub use af_xdp::{MOST_SHARING, XdpPort};

@@ -12,12 +12,12 @@ pub(crate) use opening::interface_has_carrier;
 pub(crate) use opening::{
     ask_ethtool, asker, begin, bound_interface, descriptor_of, hold, interface_flags, interface_is_up,
     interface_link_type, interface_mtu, interface_station, join_fanout, make_fanout, netfilter_socket,
-    netlink_socket, send_directly, set_option, set_receive_buffer, set_send_buffer, take_all,
+    netlink_socket, send_directly, set_option, set_receive_buffer, set_send_buffer,
 };
 #[cfg(feature = "open")]
 pub use opening::{
     attach_filter, bind_packet, interface_index, keep_off, packet_socket, peer_process, request, set_buffer,
-    set_number,
+    set_number, take_all,
 };
 
 use rustix::event::{EventfdFlags, eventfd};

@@ -1,17 +1,16 @@
 //! A gateway whose policy lets `control` change some entries of some tables, and nothing else.
 
 use super::signed::{ended, gateway_with, policy, signed, trust};
-use super::{Choice, LIMIT, PROGRAM, Trusted, built};
+use super::{Choice, PROGRAM, Trusted, built};
 use bundle::{KeyPrefix, SignedPolicy, TableRight};
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, EntryChange, EntryOperation};
 use messages::limits::LONGEST_MESSAGE;
-use rustix::net::RecvFlags;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
+use redteam::asked;
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The doors 8 to 15, and those from 12 on.
 const ALL: (u8, u128) = (13, 8);
@@ -118,38 +117,11 @@ fn entries_change_as_the_policy_in_force_allows_and_not_otherwise() {
     assert_eq!(trusted.passes(), 0);
 }
 
-/// The channel of `control` to the core, while `control` itself stands still, and not in the middle of an
-/// answer. Where it asks by itself, as for routes, a whole answer may wait there.
+/// The channel of `control` to the core, while `control` itself stands still.
 pub(crate) fn channel_of_control(trusted: &Trusted) -> (Pid, Channel) {
     trusted.shown();
-    let number = trusted.process("ravelin-control");
-    let control = pidfd_open(number, PidfdFlags::empty()).expect("it is there");
-    let channel = pidfd_getfd(control, 0, PidfdGetfdFlags::empty()).expect("root may have it");
-    let end = Instant::now() + LIMIT;
-    loop {
-        kill_process(number, Signal::STOP).expect("it runs");
-        // What it has asked for comes meanwhile.
-        thread::sleep(Duration::from_millis(100));
-        let mut waits = [0; 1 << 16];
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let whole = match rustix::net::recv(&channel, &mut waits, flags) {
-            Ok((_, length)) => {
-                let (said, answer) = waits[..length].split_at(4.min(length));
-                said.try_into().is_ok_and(|said| u32::from_le_bytes(said) as usize == answer.len())
-            }
-            Err(_) => true,
-        };
-        if whole {
-            return (number, Channel::of(channel));
-        }
-        assert!(Instant::now() < end, "it is always in the middle of an answer");
-        kill_process(number, Signal::CONT).expect("it is there");
-    }
-}
-
-pub(crate) fn asked(core: &mut Channel, question: &ControlQuestion) -> Option<CoreAnswer> {
-    core.send(question, &[]).ok()?;
-    core.receive_alone(LONGEST_MESSAGE).ok()?
+    let control = trusted.process("ravelin-control");
+    (control, redteam::channel_of_control(control).expect("root may have it"))
 }
 
 #[test]

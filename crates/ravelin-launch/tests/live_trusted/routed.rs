@@ -1,12 +1,13 @@
 //! A gateway that routes while its core is confined: the policy says of which tables `control` may change
 //! which entries, and packets go on whoever dies.
 
-use super::changed::{asked, channel_of_control};
+use super::changed::channel_of_control;
 use super::signed::{ended, gateway_with, ir, policy, signed, trust};
 use super::*;
 use bundle::{KeyPrefix, SignedPolicy, TableRight};
 use messages::control::{ControlQuestion, CoreAnswer, LinkFrame};
 use messages::limits::LONGEST_MESSAGE;
+use redteam::asked;
 use rig::FrameReceiver;
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,12 +1,13 @@
 //! A gateway that takes only policies that its administrators signed.
 
-use super::changed::{asked, channel_of_control};
+use super::changed::channel_of_control;
 use super::{LIMIT, PROGRAM, Trusted, built};
 use bundle::sign::{Signer, add_signature, sign};
 use bundle::{EngineVersion, SignedPolicy, TableRight};
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer};
 use messages::limits::AFTER_POLICY;
+use redteam::asked;
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use std::fs;

@@ -90,7 +90,10 @@ pub(crate) fn send_directly(fd: &OwnedFd, directly: bool) -> io::Result<()> {
 
 /// Asks an interface for packets to all groups of stations, as long as the packet socket is open, and if
 /// `promiscuous` for those that are meant for others, too.
-pub(crate) fn take_all(fd: &OwnedFd, interface: u32, promiscuous: bool) -> io::Result<()> {
+///
+/// # Errors
+/// There is no such interface.
+pub fn take_all(fd: &OwnedFd, interface: u32, promiscuous: bool) -> io::Result<()> {
     let kind = if promiscuous { libc::PACKET_MR_PROMISC } else { libc::PACKET_MR_ALLMULTI };
     let request = libc::packet_mreq {
         mr_ifindex: interface as i32,

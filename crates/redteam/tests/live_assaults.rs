@@ -1,0 +1,108 @@
+//! A gateway whose policies, whose `control` and whose link in a container are attacked: the policy stays, no
+//! frame passes against it, and nothing is seen of what hosts say to each other. A policy that lets more pass
+//! shows that the judge sees it.
+//!
+//! Where the rights to make namespaces are missing, a test says so and ends.
+#![cfg(target_os = "linux")]
+
+use redteam::{
+    ATTACKS, Attack, CONTROL_ATTACKS, InContainer, LINK_ACTIONS, Laboratory, LinkAction, POLICY_ATTACKS,
+    SIGNED_POLICY,
+};
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The program whose folder has the others.
+const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
+
+/// `None` where that is not allowed here.
+fn laboratory(test: &str) -> Option<Laboratory> {
+    match Laboratory::start(Path::new(REDTEAM), &InContainer::Services) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
+            eprintln!("{test}: not run, since namespaces cannot be made here");
+            None
+        }
+        started => Some(started.expect("it starts")),
+    }
+}
+
+#[test]
+fn no_policy_takes_over_that_administrators_have_not_signed_for_now() {
+    let test = "no_policy_takes_over_that_administrators_have_not_signed_for_now";
+    let Some(laboratory) = laboratory(test) else { return };
+    laboratory.renew_policy().expect("one that two have signed");
+    for attack in POLICY_ATTACKS {
+        let result = laboratory.attack_by_policy(attack).expect(attack.name);
+        assert_eq!(result.violations, 0, "{result:?}");
+    }
+    laboratory.renew_policy().expect("another one");
+    let names: HashSet<_> = POLICY_ATTACKS.iter().map(|attack| attack.name).collect();
+    assert_eq!(names.len(), POLICY_ATTACKS.len());
+}
+
+#[test]
+fn a_control_that_is_taken_over_gets_what_the_policy_grants_it_and_nothing_else() {
+    let test = "a_control_that_is_taken_over_gets_what_the_policy_grants_it_and_nothing_else";
+    let Some(mut laboratory) = laboratory(test) else { return };
+    laboratory.renew_policy().expect("one that two have signed");
+    for attack in CONTROL_ATTACKS {
+        let result = laboratory.attack_by_control(attack).expect(attack.name);
+        assert_eq!(result.violations, 0, "{result:?}");
+    }
+}
+
+#[test]
+fn whatever_linux_does_with_the_link_in_a_container_no_frame_of_others_comes_or_goes_by_it() {
+    let test = "whatever_linux_does_with_the_link_in_a_container_no_frame_of_others_comes_or_goes_by_it";
+    let Some(mut laboratory) = laboratory(test) else { return };
+    let result = laboratory.attack_by_af_xdp(3000).expect("frames leave by AF_XDP");
+    assert_eq!(result.violations, 0, "{result:?}");
+    assert!(result.frames > 2500, "{result:?}");
+    let shown = laboratory.shown().expect("it answers");
+    let refused = shown["refused"]["services"].as_object().expect("by reason");
+    assert!(refused.len() >= 20, "{refused:?}");
+    for action in LINK_ACTIONS {
+        let result = laboratory.act_on_link(action).expect(action.name);
+        assert_eq!(result.violations, 0, "{result:?}");
+    }
+    let seen = laboratory.overheard().expect("hosts reach each other");
+    assert_eq!(seen.violations, 0, "{seen:?}");
+}
+
+#[test]
+fn what_a_policy_lets_pass_is_seen_by_whoever_judges() {
+    let Some(mut laboratory) = laboratory("what_a_policy_lets_pass_is_seen_by_whoever_judges") else {
+        return;
+    };
+    let attack =
+        |name: &str| -> &Attack { ATTACKS.iter().find(|attack| attack.name == name).expect("there is one") };
+    let action = |name: &str| -> &LinkAction {
+        LINK_ACTIONS.iter().find(|action| action.name == name).expect("there is one")
+    };
+    let fragments = attack("fragments_with_other_ports_at_the_same_place");
+    let (promiscuous, beyond) = (action("listener_in_promiscuous_mode"), action("reach_beyond_the_policy"));
+    let before = laboratory.attack(fragments, 300).expect("it can be tried");
+    assert_eq!((before.violations, before.frames), (0, 300));
+    assert_eq!(laboratory.overheard().expect("they do").violations, 0);
+
+    // An attacker with two keys, who is judged as one without.
+    assert_eq!(laboratory.attack_by_policy(&SIGNED_POLICY).expect("it can be tried").violations, 1);
+    for (attack, least) in [(fragments, 50), (attack("fragment_over_the_ports"), 300)] {
+        let result = laboratory.attack(attack, 300).expect("it can be tried");
+        assert!(result.violations >= least, "{result:?}");
+    }
+    for action in [promiscuous, beyond] {
+        let result = laboratory.act_on_link(action).expect(action.name);
+        assert!(result.violations > 0, "{result:?}");
+    }
+    assert!(laboratory.overheard().expect("they do").violations > 0);
+    let names =
+        ["control_inserts_more_entries_than_its_right_says", "control_changes_entries_beyond_its_right"];
+    for name in names {
+        let attack = CONTROL_ATTACKS.iter().find(|attack| attack.name == name).expect("there is one");
+        let result = laboratory.attack_by_control(attack).expect(name);
+        assert!(result.violations > 0, "{result:?}");
+    }
+}
