@@ -145,7 +145,7 @@ fn run(frames: &str, options: &[&str]) -> Done {
     } else {
         for attack in &report.attacks {
             println!(
-                "{:<14}{:<48}{:>12} frames {:>6} violations",
+                "{:<14}{:<52}{:>12} frames {:>6} violations",
                 attack.tier, attack.name, attack.frames, attack.violations
             );
         }

@@ -5,7 +5,6 @@ use super::{Choice, PROGRAM, Trusted, built};
 use bundle::{KeyPrefix, SignedPolicy, TableRight};
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, EntryChange, EntryOperation};
-use messages::limits::LONGEST_MESSAGE;
 use redteam::asked;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
