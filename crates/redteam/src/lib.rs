@@ -1,10 +1,11 @@
 //! Attacks on a gateway by whoever is root in the container of its router's services, or in a virtual machine
-//! there, and the judge of what came of them.
+//! there, by whoever hands policies in, and by a `control` that was taken over; and the judges of what came
+//! of them.
 //!
 //! ```text
-//! LAN host ─┬─ gateway ─┬─ WAN host           taps at both hosts: Tap, judged by RouterAddresses::violation
+//! LAN host ─┬─ gateway ─┬─ WAN host           taps at both hosts, judged by RouterAddresses::violation and forbidden
 //!           │           │
-//!           └── VNIC ───┘ container: `redteam send` as root, and ACTIONS
+//!           └── VNIC ───┘ container: `redteam send` as root, ACTIONS and LINK_ACTIONS; and a listener
 //! ```
 
 #![forbid(unsafe_code)]
