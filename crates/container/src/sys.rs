@@ -58,7 +58,8 @@ pub(crate) fn leave_keys() -> io::Result<()> {
     }
 }
 
-/// Lets a command begin a session of its own.
+/// Lets a command begin a session of its own: only its leader can take a terminal for the session
+/// (ioctl_tty(2), TIOCSCTTY), as a server of logins does.
 pub(crate) fn lead_session(command: &mut Command) {
     let before = || {
         // SAFETY: takes nothing.

@@ -5,7 +5,7 @@ use crate::attacks::ANY;
 use crate::between::Listener;
 use crate::control::{ControlAttack, Ground, channel_of_control};
 use crate::laboratory::{LIMIT, Laboratory};
-use crate::link_actions::LinkAction;
+use crate::link_actions::{LinkAction, TRIED};
 use crate::policies::PolicyAttack;
 use crate::report::AttackResult;
 use rustix::process::{Pid, Signal, kill_process};
@@ -98,17 +98,18 @@ impl Laboratory {
     }
 
     /// Has Linux inside do something with the link, and judges what came of it; the gateway makes the link
-    /// again after that.
+    /// again after that. `None` where this Linux has no such kind of device or of filter, so that nothing was
+    /// tried.
     ///
     /// # Errors
     /// The gateway passes nothing any more.
-    pub fn act_on_link(&mut self, action: &LinkAction) -> io::Result<AttackResult> {
+    pub fn act_on_link(&mut self, action: &LinkAction) -> io::Result<Option<AttackResult>> {
         self.forget()?;
         self.ends += 1;
         let core = self.core()?;
         let script = format!("REDTEAM={}\n{}", self.sender.display(), action.script);
         let mut acts = self.contain(&["sh", "-c", &script]);
-        let mut acts = acts.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut acts = acts.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut violations = 0;
         let done = loop {
             violations += self.judge(None)?.0;
@@ -117,10 +118,12 @@ impl Laboratory {
             }
             thread::sleep(Duration::from_millis(1));
         };
+        let said = io::read_to_string(acts.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?)?;
         violations += u64::from(done && action.forbidden) + u64::from(self.core()? != core);
         self.renew_link()?;
         violations += self.settle()?;
-        Ok(AttackResult { name: action.name.to_owned(), tier: self.tier(), frames: 0, violations })
+        let result = AttackResult { name: action.name.to_owned(), tier: self.tier(), frames: 0, violations };
+        Ok(said.lines().any(|line| line == TRIED).then_some(result))
     }
 
     /// Deletes all links of the container, and waits until the gateway has made its own again.

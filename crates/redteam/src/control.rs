@@ -4,7 +4,7 @@ use crate::frames::{RandomNumbers, Scene, arp, ethernet, udp4};
 use crate::policies::{MOST_ENTRIES, OWN_KEYS, POLICY_ATTACKS, Signing};
 use messages::Channel;
 use messages::control::{ControlQuestion, CoreAnswer, EntryChange, EntryOperation, LinkFrame};
-use messages::limits::LONGEST_MESSAGE;
+use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_MESSAGE};
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
 use std::io;
@@ -78,7 +78,8 @@ pub const CONTROL_ATTACKS: &[ControlAttack] = &[
     ControlAttack { name: "control_inserts_more_entries_than_its_right_says", attempt: more_entries },
     ControlAttack { name: "control_sends_frames_of_others", attempt: other_frames },
     ControlAttack { name: "control_hands_in_what_is_not_signed", attempt: other_policies },
-    ControlAttack { name: "control_asks_without_end", attempt: endless },
+    ControlAttack { name: "control_asks_for_more_changes_than_may_come_together", attempt: many_changes },
+    ControlAttack { name: "control_asks_longer_than_anything_may_be", attempt: longest },
 ];
 
 fn unexpected(answer: Option<CoreAnswer>) -> io::Error {
@@ -220,9 +221,15 @@ fn other_policies(core: &mut Channel, ground: &Ground<'_>) -> io::Result<u64> {
     Ok(violations)
 }
 
-/// A question that is longer than any. It is not read, and the channel ends.
-fn endless(core: &mut Channel, _: &Ground<'_>) -> io::Result<u64> {
+/// More changes than may come together: the channel ends at the first of them that is too many.
+fn many_changes(core: &mut Channel, _: &Ground<'_>) -> io::Result<u64> {
     let changes = vec![right_change(0, insert()); 1 << 20];
     let number = number(core)?;
     Ok(u64::from(asked(core, &ControlQuestion::Change { number, changes }).is_some()))
+}
+
+/// A question that is longer than any may be: it is not read, and the channel ends.
+fn longest(core: &mut Channel, _: &Ground<'_>) -> io::Result<u64> {
+    let bundle = vec![0; LONGEST_BUNDLE_MESSAGE];
+    Ok(u64::from(asked(core, &ControlQuestion::Install { bundle, confirm_within: None }).is_some()))
 }

@@ -260,7 +260,7 @@ policy_attacks! {
         }
         Ok(bundle)
     },
-    "policy_without_signatures": |signing, _version| fs::read(signing.program(true)),
+    "policy_that_is_no_bundle": |signing, _version| fs::read(signing.program(true)),
 }
 
 /// What is no attack, since two have signed it: it takes over, and lets whatever an attacker wants pass.

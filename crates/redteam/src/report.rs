@@ -93,7 +93,10 @@ impl Laboratory {
             attacks.push(self.attack_by_control(attack)?);
         }
         for action in LINK_ACTIONS {
-            attacks.push(self.act_on_link(action)?);
+            match self.act_on_link(action)? {
+                Some(result) => attacks.push(result),
+                None => eprintln!("{} is not tried: this Linux has no such device or filter", action.name),
+            }
         }
         attacks.push(self.overheard()?);
         Ok(attacks)

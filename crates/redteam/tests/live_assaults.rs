@@ -16,6 +16,15 @@ use std::path::Path;
 /// The program whose folder has the others.
 const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
 
+/// What is not tried where Linux has no such kind of device or of filter.
+const MISSED: [&str; 5] = [
+    "macvlan_over_the_link",
+    "ipvlan_over_the_link",
+    "vlan_over_the_link",
+    "what_comes_is_sent_back_by_tc",
+    "what_leaves_comes_back_by_tc",
+];
+
 /// `None` where that is not allowed here.
 fn laboratory(test: &str) -> Option<Laboratory> {
     match Laboratory::start(Path::new(REDTEAM), &InContainer::Services) {
@@ -63,10 +72,16 @@ fn whatever_linux_does_with_the_link_in_a_container_no_frame_of_others_comes_or_
     let shown = laboratory.shown().expect("it answers");
     let refused = shown["refused"]["services"].as_object().expect("by reason");
     assert!(refused.len() >= 20, "{refused:?}");
+    let mut missing = Vec::new();
     for action in LINK_ACTIONS {
-        let result = laboratory.act_on_link(action).expect(action.name);
-        assert_eq!(result.violations, 0, "{result:?}");
+        match laboratory.act_on_link(action).expect(action.name) {
+            Some(result) => assert_eq!(result.violations, 0, "{result:?}"),
+            None => missing.push(action.name),
+        }
     }
+    // Some a Linux does without.
+    missing.retain(|name| !MISSED.contains(name));
+    assert!(missing.is_empty(), "not tried: {missing:?}");
     let seen = laboratory.overheard().expect("hosts reach each other");
     assert_eq!(seen.violations, 0, "{seen:?}");
 }
@@ -94,7 +109,7 @@ fn what_a_policy_lets_pass_is_seen_by_whoever_judges() {
         assert!(result.violations >= least, "{result:?}");
     }
     for action in [promiscuous, beyond] {
-        let result = laboratory.act_on_link(action).expect(action.name);
+        let result = laboratory.act_on_link(action).expect(action.name).expect("it is tried");
         assert!(result.violations > 0, "{result:?}");
     }
     assert!(laboratory.overheard().expect("they do").violations > 0);

@@ -4,7 +4,7 @@
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
-use redteam::{ACTIONS, ATTACKS, EXHAUSTIONS, InContainer, Laboratory, Tap};
+use redteam::{ACTIONS, ATTACKS, EXHAUSTIONS, InContainer, Laboratory, MachineAction, Tap};
 use serde_json::json;
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -76,6 +76,16 @@ fn root_in_a_container_has_no_way_to_the_machine() {
     let _beside = beside();
     let Some(laboratory) = laboratory("root_in_a_container_has_no_way_to_the_machine") else { return };
     let core = laboratory.core().expect("it runs");
+    let holds = |script| MachineAction { name: "what must be possible", script, harmless: false };
+    let is_tried_with = holds(
+        "python3 -c '' && rights=$(sed -n 's/^CapEff:[[:space:]]*/0x/p' /proc/self/status) && \
+         test $((rights >> 21 & 1)) = 1",
+    );
+    let has_programs = holds("python3 -c ''");
+    for output in [laboratory.act(&has_programs), laboratory.act_with_sys_admin(&is_tried_with)] {
+        let output = output.expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+    }
     for action in ACTIONS {
         if action.harmless {
             let output = laboratory.act_outside(action).expect("it runs");
@@ -104,8 +114,8 @@ fn a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_
     let test = "a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_it_became";
     let Some(laboratory) = laboratory(test) else { return };
     // Linux forgets whose death is that of a process which becomes another user (prctl(2)).
-    const OTHER: &str =
-        "setpriv --reuid 1000 --regid 1000 --clear-groups sh -c 'echo runs; sleep 60; echo lives'";
+    const OTHER: &str = "setpriv --reuid 1000 --regid 1000 --clear-groups \
+                         sh -c 'echo runs; echo > /tmp/begun; sleep 60; echo lives'";
     let begun = |script: &str| {
         let mut contain = laboratory.contain(&["sh", "-c", script]);
         let mut contain = contain.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -121,11 +131,12 @@ fn a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_
         assert_eq!(rest, "");
     };
     for (end, code) in [("exit 7", 7), ("kill -9 $$", 128 + 9)] {
-        let (mut contain, said) = begun(&format!("{OTHER} & sleep 0.5; {end}"));
+        let (mut contain, said) =
+            begun(&format!("mkfifo -m 666 /tmp/begun; {OTHER} & read -r _ < /tmp/begun; {end}"));
         assert_eq!(contain.wait().expect("it ends").code(), Some(code), "{end}");
         nothing_more(said);
     }
-    let (mut contain, said) = begun(&format!("exec {OTHER}"));
+    let (mut contain, said) = begun(&format!("umask 0; : > /tmp/begun; exec {OTHER}"));
     contain.kill().expect("it runs");
     contain.wait().expect("it ends");
     nothing_more(said);

@@ -84,8 +84,9 @@ fn totals(files: &[(String, count::Counted)], crates: usize) -> [usize; GOALS.le
 /// What of crates and unsafe blocks is above its goal.
 fn above(totals: [usize; GOALS.len()]) -> impl Iterator<Item = String> {
     let held = GOALS.into_iter().zip(totals).filter(|((name, _), _)| *name != "lines");
-    held.filter(|((_, most), total)| total > most)
-        .map(|((name, most), total)| format!("`{CORE}` has {total} of {name}, and {most} is the most"))
+    held.filter(|((_, most), total)| total > most).map(|((name, most), total)| {
+        format!("`{CORE}` has more than it may, {name} {total} of {most}: `cargo xtask trusted` lists them")
+    })
 }
 
 /// Prints what the core consists of, with `--native` the one that has machine code, with `--json` as JSON.
@@ -157,8 +158,8 @@ mod tests {
         assert_eq!(
             named,
             [
-                "`ravelin-core` has 31 of crates, and 30 is the most",
-                "`ravelin-core` has 62 of unsafe, and 60 is the most"
+                "`ravelin-core` has more than it may, crates 31 of 30: `cargo xtask trusted` lists them",
+                "`ravelin-core` has more than it may, unsafe 62 of 60: `cargo xtask trusted` lists them"
             ]
         );
     }

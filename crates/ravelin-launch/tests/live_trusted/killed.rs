@@ -325,6 +325,7 @@ impl Killed {
         let Arrived { lost, pause, .. } = seen.look();
         if is_to_confirm {
             self.returns_to(before, seen);
+            self.counted.returned += u64::from(now == version);
         }
         if chosen.iter().all(|name| BESIDE_PACKETS.contains(name)) {
             assert_eq!(lost, 0, "{chosen:?}: packets were lost");
@@ -340,7 +341,6 @@ impl Killed {
         while self.follows(seen) != before {
             assert!(Instant::now() < end, "version {before} does not come back");
         }
-        self.counted.returned += 1;
     }
 
     /// The version in force, which datagrams are seen to follow, and no other.
@@ -422,7 +422,10 @@ fn whatever_is_killed_packets_follow_the_policy_before_or_the_new_one() {
     let pause = |place: usize| all.pauses.get(place).copied().unwrap_or_default();
     println!("{} kills: {:?}", all.kills(), all.kills);
     println!("in force afterwards: the policy before {} times, the new one {} times", all.before, all.new);
-    println!("{} times the new one was not confirmed, and the one before came back", all.returned);
+    println!(
+        "{} times the new one had come into force unconfirmed, and the one before came back",
+        all.returned
+    );
     println!(
         "{} cores died alone; nothing passed for {:?} in the median, {:?} at most",
         all.pauses.len(),
