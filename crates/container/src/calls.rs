@@ -1,4 +1,8 @@
-//! The system calls that a command with CAP_SYS_ADMIN is refused: those that make namespaces or enter them.
+//! The system calls that commands of a container are refused.
+//!
+//! Keys would stay in Linux's own memory when the container has ended, and no control group counts them. A
+//! socket of AF_VSOCK would be another link than the gateway's. With CAP_SYS_ADMIN, root would have rights in
+//! a namespace of his own that he lacks in those of the machine, so that none can be made or entered.
 
 use crate::{ContainerError, failed};
 use seccompiler::{
@@ -22,25 +26,65 @@ const NEW: [libc::c_int; 7] = [
 /// arch/x86/include/uapi/asm/unistd.h).
 const X32: i64 = 0x4000_0000;
 
-/// Refuses these calls to this process, which has a single thread, and to all that it starts. In a namespace
-/// of its own, root would have rights by CAP_SYS_ADMIN that he lacks in those of the machine. A call by
-/// another architecture's numbers ends its process.
-pub(crate) fn refuse_namespaces() -> Result<(), ContainerError> {
-    let what = || failed("refusing further namespaces");
+/// Calls with an error that they end with: always, where there are no conditions.
+type Refused = (i32, Vec<(i64, Vec<SeccompRule>)>);
+
+/// Refuses this process, which has a single thread, and all that it starts what no command may do, and with
+/// `sys_admin` what one with CAP_SYS_ADMIN may not. A call by another architecture's numbers ends its
+/// process.
+pub(crate) fn refuse(sys_admin: bool) -> Result<(), ContainerError> {
+    let what = || failed("refusing system calls");
+    let mut all = of_every_command().map_err(|error| what()(io::Error::other(error)))?;
+    if sys_admin {
+        all.extend(with_sys_admin().map_err(|error| what()(io::Error::other(error)))?);
+    }
+    for (errno, calls) in all {
+        let program = program(&calls, errno).map_err(|error| what()(io::Error::other(error)))?;
+        seccompiler::apply_filter(&program).map_err(|error| what()(io::Error::other(error)))?;
+    }
+    Ok(())
+}
+
+/// Always, whatever their arguments.
+fn calls<const N: usize>(numbers: [i64; N]) -> Vec<(i64, Vec<SeccompRule>)> {
+    numbers.into_iter().map(|number| (number, Vec::new())).collect()
+}
+
+fn of_every_command() -> Result<Vec<Refused>, seccompiler::BackendError> {
+    let family = u64::from(libc::AF_VSOCK.unsigned_abs());
+    let is_vsock = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family)?;
+    let is_vsock = SeccompRule::new(vec![is_vsock])?;
+    let of_keys = calls([libc::SYS_add_key, libc::SYS_request_key, libc::SYS_keyctl]);
+    Ok(vec![
+        // As by a Linux that has neither.
+        (libc::ENOSYS, of_keys),
+        (libc::EAFNOSUPPORT, vec![(libc::SYS_socket, vec![is_vsock])]),
+    ])
+}
+
+fn with_sys_admin() -> Result<Vec<Refused>, seccompiler::BackendError> {
     let made = NEW.iter().map(|flag| {
         let bits = u64::from(flag.unsigned_abs());
         let holds = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(bits), bits)?;
         SeccompRule::new(vec![holds])
     });
-    let made = made.collect::<Result<Vec<_>, _>>().map_err(|error| what()(io::Error::other(error)))?;
-    let refused = [(libc::SYS_unshare, Vec::new()), (libc::SYS_setns, Vec::new()), (libc::SYS_clone, made)];
-    // Its flags are in memory, where no filter can look; the C library makes `clone` then.
-    let unknown = [(libc::SYS_clone3, Vec::new())];
-    for (rules, errno) in [(&refused[..], libc::EPERM), (&unknown, libc::ENOSYS)] {
-        let program = program(rules, errno).map_err(|error| what()(io::Error::other(error)))?;
-        seccompiler::apply_filter(&program).map_err(|error| what()(io::Error::other(error)))?;
-    }
-    Ok(())
+    let mut refused = calls([
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_mount,
+        libc::SYS_umount2,
+        libc::SYS_pivot_root,
+        // Some ask for no right over the machine's mounts, and make a namespace of them.
+        libc::SYS_open_tree,
+        libc::SYS_move_mount,
+        libc::SYS_fsopen,
+        libc::SYS_fspick,
+        libc::SYS_fsmount,
+        libc::SYS_mount_setattr,
+    ]);
+    refused.push((libc::SYS_clone, made.collect::<Result<_, _>>()?));
+    // The flags of `clone3` are in memory, where no filter can look; the C library makes `clone` then.
+    Ok(vec![(libc::EPERM, refused), (libc::ENOSYS, calls([libc::SYS_clone3]))])
 }
 
 /// The filter that answers these calls with an error.

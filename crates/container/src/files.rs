@@ -179,7 +179,7 @@ fn terminals(root: u32) -> Result<(), ContainerError> {
         fs::create_dir(folder).map_err(failed(folder))?;
     }
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-    mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=620"))
+    mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=620,max=256"))
         .map_err(failed("/dev/pts"))?;
     let shared = Empty { mode: "1777", size: FOLDER_SIZE, flags: flags | MountFlags::NODEV };
     shared.put("/dev/shm", root)?;

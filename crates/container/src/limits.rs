@@ -41,6 +41,9 @@ pub(crate) fn limit_process(monitor: bool) -> Result<(), ContainerError> {
     limit(Resource::Nproc, MOST_PROCESSES)?;
     limit(Resource::Nofile, MOST_DESCRIPTORS)?;
     limit(Resource::Data, most_memory(monitor))?;
+    // Who started this may come before others; whoever is inside does not.
+    limit(Resource::Rtprio, 0)?;
+    limit(Resource::Nice, 0)?;
     // What a program leaves behind as it ends would lie in the folders.
     limit(Resource::Core, 0)
 }

@@ -5,11 +5,13 @@ use crate::{ContainerError, Namespaces, failed, sys};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// The argument by which this program becomes the process that calls [`enter`](crate::enter()); the file of
-/// the user namespace and the user outside that is its root follow.
+/// the user namespace, the user outside that is its root, and a descriptor whose other end this process has
+/// follow.
 pub const ENTER: &str = "enter-container";
 
 /// Has this program, started anew with [`ENTER`] and these arguments, be process 1 of a container, and waits
@@ -32,7 +34,10 @@ pub fn start(
     sys::leave(own).map_err(failed("namespaces of its own"))?;
     let mut command = Command::new("/proc/self/exe");
     let first_user = namespaces.first_user.to_string();
-    command.arg(ENTER).arg(&namespaces.user_path).arg(first_user);
+    // As long as this process lives, the pipe has a writer.
+    let (starter, _writer) = io::pipe().map_err(failed("a pipe"))?;
+    fcntl_setfd(&starter, FdFlags::empty()).map_err(failed("handing over a pipe"))?;
+    command.arg(ENTER).arg(&namespaces.user_path).arg(first_user).arg(starter.as_raw_fd().to_string());
     if let Some(link) = &link {
         // Whoever is started now, which is this one process, has it by the number that it has here.
         fcntl_setfd(link, FdFlags::empty()).map_err(failed("handing over the link"))?;

@@ -2,11 +2,10 @@
 
 #![allow(unsafe_code)]
 
+use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 /// Gives this thread namespaces of its own, or those that come for its children.
 pub(crate) fn leave(namespaces: UnshareFlags) -> rustix::io::Result<()> {
@@ -58,15 +57,24 @@ pub(crate) fn leave_keys() -> io::Result<()> {
     }
 }
 
-/// Lets a command begin a session of its own: only its leader can take a terminal for the session
-/// (ioctl_tty(2), TIOCSCTTY), as a server of logins does.
-pub(crate) fn lead_session(command: &mut Command) {
-    let before = || {
-        // SAFETY: takes nothing.
-        if unsafe { libc::setsid() } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    };
-    // SAFETY: the closure makes one system call between fork and exec, allocates nothing and takes no lock.
-    unsafe { command.pre_exec(before) };
+/// Makes a copy of this process, which must have a single thread; the number of the copy, and `None` in it.
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: no other thread holds a lock that the copy would wait for.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        number => Ok(Pid::from_raw(number)),
+    }
+}
+
+/// Whether nobody has the other end of a pipe any more.
+pub(crate) fn is_closed(reader: RawFd) -> io::Result<bool> {
+    let mut asked = libc::pollfd { fd: reader, events: 0, revents: 0 };
+    // SAFETY: one structure is read and written, and nothing is waited for.
+    match unsafe { libc::poll(&raw mut asked, 1, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ if asked.revents & libc::POLLNVAL != 0 => Err(io::ErrorKind::InvalidInput.into()),
+        _ => Ok(asked.revents & libc::POLLHUP != 0),
+    }
 }
 
 /// Closes every descriptor but the three of standard input and outputs. Nothing of this process may use

@@ -44,6 +44,16 @@ os._exit(process < 0)\"",
 arguments = struct.pack('8Q', 0x20000, 0, 0, 0, 17, 0, 0, 0)
 process = ctypes.CDLL(None).syscall(435, arguments, len(arguments))
 os._exit(process < 0)\"",
+    // Keys stay in Linux's own memory when the container has ended.
+    "keep_keys", true: "python3 -c \"import ctypes, os
+number = {'x86_64': 248, 'aarch64': 217}[os.uname().machine]
+key = ctypes.CDLL(None).syscall(number, b'user', b'by-the-container', b'key', 3, -1)
+os._exit(key < 0)\"",
+    "have_another_link_by_vsock", true: "python3 -c \"import socket; socket.socket(40, socket.SOCK_STREAM)\"",
+    "stop_process_1", false: "kill -STOP 1 || kill -SEGV 1",
+    "keep_process_1_from_the_processor", false: "renice 19 1 || chrt --idle -p 0 1 || taskset -p 1 1",
+    "take_descriptors_from_process_1", false: "prlimit --pid 1 --nofile=0",
+    "come_before_others", false: "renice -5 $$ || chrt -f 1 true",
     "mount_over", false: "mount -t tmpfs none /run",
     "unhide", false: "umount /proc/kallsyms || umount /run || umount /tmp",
     "make_writable", false: "mount -o remount,rw /",

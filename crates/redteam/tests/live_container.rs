@@ -136,6 +136,16 @@ fn a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_
         assert_eq!(contain.wait().expect("it ends").code(), Some(code), "{end}");
         nothing_more(said);
     }
+    // Nor does one begin whose starter has ended before.
+    for microseconds in (0..30_000).step_by(1_000) {
+        let mut contain = laboratory.contain(&["sh", "-c", "sleep 5; echo lives"]);
+        let mut contain = contain.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let said = BufReader::new(contain.stdout.take().expect("piped"));
+        thread::sleep(Duration::from_micros(microseconds));
+        contain.kill().expect("it runs");
+        contain.wait().expect("it ends");
+        nothing_more(said);
+    }
     let (mut contain, said) = begun(&format!("umask 0; : > /tmp/begun; exec {OTHER}"));
     contain.kill().expect("it runs");
     contain.wait().expect("it ends");

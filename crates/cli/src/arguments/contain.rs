@@ -52,6 +52,8 @@ pub(crate) struct EnterArguments {
     pub(crate) users: PathBuf,
     /// The user outside that is root inside
     pub(crate) first_user: u32,
+    /// A descriptor whose other end whoever starts this has
+    pub(crate) starter: i32,
     /// The command is the monitor of a virtual machine
     #[arg(long)]
     pub(crate) monitor: bool,

@@ -78,13 +78,14 @@ fn end_as(status: std::process::ExitStatus) -> ! {
 /// Is process 1 of the container, and ends as the command does.
 #[cfg(target_os = "linux")]
 pub(crate) fn enter(arguments: &EnterArguments) -> Result<(), Failure> {
-    let EnterArguments { users, first_user, monitor, sys_admin, link, show, command } = arguments;
+    let EnterArguments { users, first_user, starter, monitor, sys_admin, link, show, command } = arguments;
     let inside = container::Inside {
         users: users.clone(),
         first_user: *first_user,
         shown: show.clone(),
         monitor: *monitor,
         sys_admin: *sys_admin,
+        starter: *starter,
         link: *link,
         command: command.clone(),
     };
