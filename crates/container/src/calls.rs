@@ -33,16 +33,15 @@ type Refused = (i32, Vec<(i64, Vec<SeccompRule>)>);
 /// `sys_admin` what one with CAP_SYS_ADMIN may not. A call by another architecture's numbers ends its
 /// process.
 pub(crate) fn refuse(sys_admin: bool) -> Result<(), ContainerError> {
-    let what = || failed("refusing system calls");
-    let mut all = of_every_command().map_err(|error| what()(io::Error::other(error)))?;
+    applied(sys_admin).map_err(|error| failed("refusing system calls")(io::Error::other(error)))
+}
+
+fn applied(sys_admin: bool) -> Result<(), seccompiler::Error> {
+    let mut all = of_every_command()?;
     if sys_admin {
-        all.extend(with_sys_admin().map_err(|error| what()(io::Error::other(error)))?);
+        all.extend(with_sys_admin()?);
     }
-    for (errno, calls) in all {
-        let program = program(&calls, errno).map_err(|error| what()(io::Error::other(error)))?;
-        seccompiler::apply_filter(&program).map_err(|error| what()(io::Error::other(error)))?;
-    }
-    Ok(())
+    all.iter().try_for_each(|(errno, calls)| seccompiler::apply_filter(&program(calls, *errno)?))
 }
 
 /// Always, whatever their arguments.

@@ -25,7 +25,7 @@ pub struct Inside {
     pub monitor: bool,
     /// Whether root has CAP_SYS_ADMIN, too.
     pub sys_admin: bool,
-    /// A descriptor of which the one that starts this has the other end.
+    /// The end for reading of a pipe whose other end the starter of this process has, and nobody else.
     pub starter: RawFd,
     /// What it gets as its descriptor 3, if that is to be anything.
     pub link: Option<RawFd>,

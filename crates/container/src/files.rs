@@ -1,7 +1,7 @@
 //! The files that are seen inside: those of the machine, which cannot be written, with what is private hidden
 //! behind empty folders of the container's own.
 
-use crate::limits::{FOLDER_FILES, FOLDER_SIZE};
+use crate::limits::{FOLDER_FILES, FOLDER_SIZE, MOST_TERMINALS};
 use crate::{ContainerError, failed, sys};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat, symlinkat};
 use rustix::mount::{
@@ -179,8 +179,9 @@ fn terminals(root: u32) -> Result<(), ContainerError> {
         fs::create_dir(folder).map_err(failed(folder))?;
     }
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-    mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=620,max=256"))
-        .map_err(failed("/dev/pts"))?;
+    let options = format!("newinstance,ptmxmode=0666,mode=620,max={MOST_TERMINALS}");
+    let options = std::ffi::CString::new(options).map_err(failed("/dev/pts"))?;
+    mount("devpts", "/dev/pts", "devpts", flags, &*options).map_err(failed("/dev/pts"))?;
     let shared = Empty { mode: "1777", size: FOLDER_SIZE, flags: flags | MountFlags::NODEV };
     shared.put("/dev/shm", root)?;
     for (name, to) in [

@@ -19,6 +19,8 @@ pub const MOST_MEMORY: u64 = 1 << 30;
 /// The same where the process is the monitor of a virtual machine: it has the machine's memory, and reserves
 /// more than it uses.
 pub const MOST_MEMORY_OF_MONITOR: u64 = 4 << 30;
+/// Terminals, of which the containers of a machine share some three thousand (`kernel.pty.max`).
+pub(crate) const MOST_TERMINALS: u32 = 256;
 /// Bytes of a folder that can be written.
 pub(crate) const FOLDER_SIZE: &str = "64m";
 /// Files of such a folder.

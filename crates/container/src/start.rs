@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// The argument by which this program becomes the process that calls [`enter`](crate::enter()); the file of
-/// the user namespace, the user outside that is its root, and a descriptor whose other end this process has
-/// follow.
+/// the user namespace, the user outside that is its root, and the end for reading of a pipe that closes with
+/// this process follow.
 pub const ENTER: &str = "enter-container";
 
 /// Has this program, started anew with [`ENTER`] and these arguments, be process 1 of a container, and waits

@@ -117,6 +117,12 @@ pub const EXHAUSTIONS: &[MachineAction] = &[
         script: "mkdir /tmp/many && cd /tmp/many && seq 30000 | xargs touch 2> /dev/null",
         harmless: false,
     },
+    // There are 256.
+    MachineAction {
+        name: "take_all_terminals",
+        script: "python3 -c 'import os; [os.openpty() for _ in range(300)]'",
+        harmless: true,
+    },
     // A process has 1,024.
     MachineAction { name: "open_files_without_end", script: "$REDTEAM open 5000", harmless: true },
     MachineAction { name: "raise_the_limit_of_open_files", script: "ulimit -n 5000", harmless: true },

@@ -52,12 +52,7 @@ impl Laboratory {
         let (version, before) = self.policy()?;
         let taken = self.signing.install(&(attack.bundle)(&self.signing, version)?, &self.control())?;
         let violations = u64::from(taken || self.policy()?.1 != before);
-        Ok(AttackResult {
-            name: attack.name.to_owned(),
-            tier: OF_PROCESSES.to_owned(),
-            frames: 0,
-            violations,
-        })
+        Ok(AttackResult::without_frames(attack.name, OF_PROCESSES, violations))
     }
 
     /// Speaks to the core in the place of `control`, which ends with it, and judges what came of it.
@@ -80,12 +75,7 @@ impl Laboratory {
         let mut violations = done?;
         violations += u64::from(self.policy()?.1 != before) + u64::from(self.core()? != core);
         violations += self.settle()?;
-        Ok(AttackResult {
-            name: attack.name.to_owned(),
-            tier: OF_PROCESSES.to_owned(),
-            frames: 0,
-            violations,
-        })
+        Ok(AttackResult::without_frames(attack.name, OF_PROCESSES, violations))
     }
 
     /// Sends so many frames of all attacks from inside by AF_XDP.
@@ -122,7 +112,7 @@ impl Laboratory {
         violations += u64::from(done && action.forbidden) + u64::from(self.core()? != core);
         self.renew_link()?;
         violations += self.settle()?;
-        let result = AttackResult { name: action.name.to_owned(), tier: self.tier(), frames: 0, violations };
+        let result = AttackResult::without_frames(action.name, self.tier(), violations);
         Ok(said.lines().any(|line| line == TRIED).then_some(result))
     }
 

@@ -361,7 +361,7 @@ impl Laboratory {
             violations += self.inside(&["rings", &self.link(), attack.name, &self.ends.to_string()], None)?.1;
             violations += self.settle()?;
         }
-        Ok(AttackResult { name: attack.name.to_owned(), tier: self.tier(), frames: 0, violations })
+        Ok(AttackResult::without_frames(attack.name, self.tier(), violations))
     }
 
     /// The name of the link inside.

@@ -23,6 +23,13 @@ pub struct AttackResult {
     pub violations: u64,
 }
 
+impl AttackResult {
+    /// Of an attack that is no frames.
+    pub(crate) fn without_frames(name: &str, tier: impl Into<String>, violations: u64) -> AttackResult {
+        AttackResult { name: name.to_owned(), tier: tier.into(), frames: 0, violations }
+    }
+}
+
 /// What came of all attacks.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttackReport {
@@ -60,29 +67,27 @@ impl Laboratory {
             }
             return Ok(attacks);
         }
-        let action = |name: &str, tier: String, violations: u64| AttackResult {
-            name: name.to_owned(),
-            tier,
-            frames: 0,
-            violations,
-        };
         if self.machine().is_ok() {
-            attacks.push(action("see_what_hosts_say", self.tier(), self.overhear_in_machine()?.into()));
+            attacks.push(AttackResult::without_frames(
+                "see_what_hosts_say",
+                self.tier(),
+                self.overhear_in_machine()?.into(),
+            ));
             for (name, script) in GUEST_ACTIONS {
                 let (done, violations) = self.act_in_machine(script)?;
                 let violations = violations + u64::from(done || self.core()? != core);
-                attacks.push(action(name, self.tier(), violations));
+                attacks.push(AttackResult::without_frames(name, self.tier(), violations));
             }
             return Ok(attacks);
         }
         attacks.push(self.attack_by_af_xdp(frames)?);
         for attack in ACTIONS.iter().chain(EXHAUSTIONS) {
             let done = self.act(attack)?.status.success() || self.core()? != core;
-            attacks.push(action(attack.name, self.tier(), done.into()));
+            attacks.push(AttackResult::without_frames(attack.name, self.tier(), done.into()));
         }
         for attack in ACTIONS {
             let done = self.act_with_sys_admin(attack)?.status.success() || self.core()? != core;
-            attacks.push(action(attack.name, self.tier() + " sys-admin", done.into()));
+            attacks.push(AttackResult::without_frames(attack.name, self.tier() + " sys-admin", done.into()));
         }
         // One was in force before, to which an attacker would return.
         self.renew_policy()?;

@@ -5,6 +5,9 @@
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
+mod laboratory;
+
+use laboratory::{REDTEAM, unless};
 use redteam::{
     ATTACKS, Attack, CONTROL_ATTACKS, InContainer, LINK_ACTIONS, Laboratory, LinkAction, POLICY_ATTACKS,
     SIGNED_POLICY,
@@ -13,34 +16,19 @@ use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The program whose folder has the others.
-const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
+/// What is not tried where Linux has no such kind of device.
+const MISSED: [&str; 2] = ["ipvlan_over_the_link", "vlan_over_the_link"];
 
-/// What is not tried where Linux has no such kind of device or of filter.
-const MISSED: [&str; 5] = [
-    "macvlan_over_the_link",
-    "ipvlan_over_the_link",
-    "vlan_over_the_link",
-    "what_comes_is_sent_back_by_tc",
-    "what_leaves_comes_back_by_tc",
-];
-
-/// `None` where that is not allowed here.
-fn laboratory(test: &str) -> Option<Laboratory> {
-    match Laboratory::start(Path::new(REDTEAM), &InContainer::Services) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
-            eprintln!("{test}: not run, since namespaces cannot be made here");
-            None
-        }
-        started => Some(started.expect("it starts")),
-    }
+/// `None` where namespaces cannot be made.
+fn with_services(test: &str) -> Option<Laboratory> {
+    let started = Laboratory::start(Path::new(REDTEAM), &InContainer::Services);
+    unless(&[ErrorKind::PermissionDenied], test, started)
 }
 
 #[test]
 fn no_policy_takes_over_that_administrators_have_not_signed_for_now() {
     let test = "no_policy_takes_over_that_administrators_have_not_signed_for_now";
-    let Some(laboratory) = laboratory(test) else { return };
+    let Some(laboratory) = with_services(test) else { return };
     laboratory.renew_policy().expect("one that two have signed");
     for attack in POLICY_ATTACKS {
         let result = laboratory.attack_by_policy(attack).expect(attack.name);
@@ -54,7 +42,7 @@ fn no_policy_takes_over_that_administrators_have_not_signed_for_now() {
 #[test]
 fn a_control_that_is_taken_over_gets_what_the_policy_grants_it_and_nothing_else() {
     let test = "a_control_that_is_taken_over_gets_what_the_policy_grants_it_and_nothing_else";
-    let Some(mut laboratory) = laboratory(test) else { return };
+    let Some(mut laboratory) = with_services(test) else { return };
     laboratory.renew_policy().expect("one that two have signed");
     for attack in CONTROL_ATTACKS {
         let result = laboratory.attack_by_control(attack).expect(attack.name);
@@ -65,7 +53,7 @@ fn a_control_that_is_taken_over_gets_what_the_policy_grants_it_and_nothing_else(
 #[test]
 fn whatever_linux_does_with_the_link_in_a_container_no_frame_of_others_comes_or_goes_by_it() {
     let test = "whatever_linux_does_with_the_link_in_a_container_no_frame_of_others_comes_or_goes_by_it";
-    let Some(mut laboratory) = laboratory(test) else { return };
+    let Some(mut laboratory) = with_services(test) else { return };
     let result = laboratory.attack_by_af_xdp(3000).expect("frames leave by AF_XDP");
     assert_eq!(result.violations, 0, "{result:?}");
     assert!(result.frames > 2500, "{result:?}");
@@ -88,7 +76,7 @@ fn whatever_linux_does_with_the_link_in_a_container_no_frame_of_others_comes_or_
 
 #[test]
 fn what_a_policy_lets_pass_is_seen_by_whoever_judges() {
-    let Some(mut laboratory) = laboratory("what_a_policy_lets_pass_is_seen_by_whoever_judges") else {
+    let Some(mut laboratory) = with_services("what_a_policy_lets_pass_is_seen_by_whoever_judges") else {
         return;
     };
     let attack =

@@ -4,6 +4,9 @@
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
 
+mod laboratory;
+
+use laboratory::{REDTEAM, unless};
 use redteam::{ACTIONS, ATTACKS, EXHAUSTIONS, InContainer, Laboratory, MachineAction, Tap};
 use serde_json::json;
 use std::fs::Permissions;
@@ -16,9 +19,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::Duration;
 
-/// The program whose folder has the others.
-const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
-
 /// The first containers of two gateways have the same users of the machine, and so the same number of
 /// processes together: whoever takes all of them does so alone.
 static USERS: RwLock<()> = RwLock::new(());
@@ -28,16 +28,10 @@ fn beside() -> RwLockReadGuard<'static, ()> {
     USERS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `None` where that is not allowed here.
-fn laboratory(test: &str) -> Option<Laboratory> {
-    match Laboratory::start(Path::new(REDTEAM), &InContainer::Services) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            assert!(std::env::var_os("CI").is_none(), "{test}: namespaces cannot be made here");
-            eprintln!("{test}: not run, since namespaces cannot be made here");
-            None
-        }
-        started => Some(started.expect("it starts")),
-    }
+/// `None` where namespaces cannot be made.
+fn with_services(test: &str) -> Option<Laboratory> {
+    let started = Laboratory::start(Path::new(REDTEAM), &InContainer::Services);
+    unless(&[ErrorKind::PermissionDenied], test, started)
 }
 
 /// Whether the host of the LAN reaches the router.
@@ -50,7 +44,8 @@ fn is_reached(laboratory: &Laboratory) -> bool {
 #[test]
 fn no_frame_of_root_in_a_container_passes_that_is_not_the_routers() {
     let _beside = beside();
-    let Some(mut laboratory) = laboratory("no_frame_of_root_in_a_container_passes_that_is_not_the_routers")
+    let Some(mut laboratory) =
+        with_services("no_frame_of_root_in_a_container_passes_that_is_not_the_routers")
     else {
         return;
     };
@@ -74,7 +69,7 @@ fn no_frame_of_root_in_a_container_passes_that_is_not_the_routers() {
 #[test]
 fn root_in_a_container_has_no_way_to_the_machine() {
     let _beside = beside();
-    let Some(laboratory) = laboratory("root_in_a_container_has_no_way_to_the_machine") else { return };
+    let Some(laboratory) = with_services("root_in_a_container_has_no_way_to_the_machine") else { return };
     let core = laboratory.core().expect("it runs");
     let holds = |script| MachineAction { name: "what must be possible", script, harmless: false };
     let is_tried_with = holds(
@@ -112,7 +107,7 @@ fn root_in_a_container_has_no_way_to_the_machine() {
 fn a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_it_became() {
     let _beside = beside();
     let test = "a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_it_became";
-    let Some(laboratory) = laboratory(test) else { return };
+    let Some(laboratory) = with_services(test) else { return };
     // Linux forgets whose death is that of a process which becomes another user (prctl(2)).
     const OTHER: &str = "setpriv --reuid 1000 --regid 1000 --clear-groups \
                          sh -c 'echo runs; echo > /tmp/begun; sleep 60; echo lives'";
@@ -156,7 +151,7 @@ fn a_container_ends_with_its_command_and_with_whoever_started_it_whichever_user_
 fn services_are_reached_and_see_nothing_of_what_hosts_say_to_each_other() {
     let _beside = beside();
     let test = "services_are_reached_and_see_nothing_of_what_hosts_say_to_each_other";
-    let Some(laboratory) = laboratory(test) else { return };
+    let Some(laboratory) = with_services(test) else { return };
     assert!(is_reached(&laboratory));
     let mut serve = laboratory.contain(&[REDTEAM, "serve", "7"]);
     let mut serve = serve.stdout(Stdio::piped()).spawn().expect("it starts");
@@ -220,7 +215,7 @@ fn across_by(laboratory: &Laboratory, [says, hears]: &[UdpSocket; 2], count: usi
 #[test]
 fn hosts_reach_each_other_while_the_container_floods() {
     let _beside = beside();
-    let Some(laboratory) = laboratory("hosts_reach_each_other_while_the_container_floods") else { return };
+    let Some(laboratory) = with_services("hosts_reach_each_other_while_the_container_floods") else { return };
     for attack in ["garbage", "ipv4_of_another", "right_frames_changed"] {
         let mut flood = laboratory.contain(&[REDTEAM, "send", "services", attack, "1000000000", "1"]);
         let mut flood = flood.stdout(Stdio::null()).spawn().expect("it starts");
@@ -241,7 +236,7 @@ fn hosts_reach_each_other_while_the_container_floods() {
 fn hosts_reach_each_other_while_root_in_a_container_takes_all_that_it_gets() {
     let _alone = USERS.write().unwrap_or_else(PoisonError::into_inner);
     let test = "hosts_reach_each_other_while_root_in_a_container_takes_all_that_it_gets";
-    let Some(laboratory) = laboratory(test) else { return };
+    let Some(laboratory) = with_services(test) else { return };
     let (core, hosts) = (laboratory.core().expect("it runs"), hosts(&laboratory));
     let groups = std::fs::read_to_string(laboratory.containers().join("services.groups"));
     let bounds_memory = groups.expect("a file").contains("memory");
@@ -277,7 +272,7 @@ fn received(laboratory: &Laboratory) -> u64 {
 fn a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it() {
     let _beside = beside();
     let test = "a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it";
-    let Some(laboratory) = laboratory(test) else { return };
+    let Some(laboratory) = with_services(test) else { return };
     assert!(is_reached(&laboratory));
     let killed = Command::new("kill").args(["-9", &laboratory.core().expect("it runs").to_string()]).status();
     assert!(killed.expect("it runs").success());
@@ -309,7 +304,7 @@ fn a_vnic_is_there_again_after_the_core_died_and_after_root_deleted_it() {
 #[test]
 fn other_runtimes_join_the_network_by_its_file() {
     let _beside = beside();
-    let Some(laboratory) = laboratory("other_runtimes_join_the_network_by_its_file") else { return };
+    let Some(laboratory) = with_services("other_runtimes_join_the_network_by_its_file") else { return };
     let file =
         |ending: &str| laboratory.containers().join(format!("services.{ending}")).display().to_string();
     let output = Command::new("nsenter")
@@ -376,7 +371,7 @@ fn an_oci_runtime_runs_services_in_the_container_of_a_gateway() {
         eprintln!("{test}: not run, since runc is missing");
         return;
     }
-    let Some(laboratory) = laboratory(test) else { return };
+    let Some(laboratory) = with_services(test) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("ours");
     for below in ["dev", "proc", "usr"] {

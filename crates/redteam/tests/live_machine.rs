@@ -4,14 +4,17 @@
 //! Where the rights to make namespaces are missing, or a Linux for the machine, a test says so and ends.
 #![cfg(target_os = "linux")]
 
+mod laboratory;
+
+use laboratory::{REDTEAM, unless};
 use redteam::{
     ATTACKS, GUEST_ACTIONS, GuestLink, GuestSystem, InContainer, Laboratory, RING_ATTACKS, SIGNED_POLICY,
 };
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The program whose folder has the others.
-const REDTEAM: &str = env!("CARGO_BIN_EXE_redteam");
+/// What is not there where a machine, or a namespace, cannot be had.
+const MISSING: [ErrorKind; 2] = [ErrorKind::PermissionDenied, ErrorKind::NotFound];
 
 /// `None` where that is not allowed here. Beside the programs lie the unpacked packages of the tests.
 fn laboratory(test: &str, link: GuestLink) -> Option<(Laboratory, InContainer)> {
@@ -19,26 +22,12 @@ fn laboratory(test: &str, link: GuestLink) -> Option<(Laboratory, InContainer)> 
     let started = GuestSystem::below(&target.join("debian"), link)
         .map(InContainer::Machine)
         .and_then(|inside| Ok((Laboratory::start(Path::new(REDTEAM), &inside)?, inside)));
-    match started {
-        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => {
-            assert!(std::env::var_os("CI").is_none(), "{test}: {error}");
-            eprintln!("{test}: not run: {error}");
-            None
-        }
-        started => Some(started.expect("it starts")),
-    }
+    unless(&MISSING, test, started)
 }
 
 /// A laboratory without a machine, whose memory and rings are those of an attacker.
 fn by_rings(test: &str) -> Option<Laboratory> {
-    match Laboratory::start(Path::new(REDTEAM), &InContainer::Rings) {
-        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => {
-            assert!(std::env::var_os("CI").is_none(), "{test}: {error}");
-            eprintln!("{test}: not run: {error}");
-            None
-        }
-        started => Some(started.expect("it starts")),
-    }
+    unless(&MISSING, test, Laboratory::start(Path::new(REDTEAM), &InContainer::Rings))
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub(crate) struct ContainArguments {
     /// "vhost-user"` it sees the socket NAME.vhost of the folder
     #[arg(long)]
     pub(crate) guest: bool,
-    /// Root inside has CAP_SYS_ADMIN, which the daemons of FRR ask for; calls that make namespaces or enter
-    /// them are refused to the command
+    /// Root inside has CAP_SYS_ADMIN, which the daemons of FRR ask for; calls that make namespaces, enter
+    /// them or mount are refused to the command
     #[arg(long)]
     pub(crate) sys_admin: bool,
     /// A file or folder of the machine to show inside, although it is hidden otherwise; may be repeated
@@ -52,7 +52,7 @@ pub(crate) struct EnterArguments {
     pub(crate) users: PathBuf,
     /// The user outside that is root inside
     pub(crate) first_user: u32,
-    /// A descriptor whose other end whoever starts this has
+    /// The end for reading of a pipe that closes when the starter of this process ends
     pub(crate) starter: i32,
     /// The command is the monitor of a virtual machine
     #[arg(long)]

@@ -336,7 +336,7 @@ impl Killed {
 
     /// The policy before comes back by itself, whether the one that was not confirmed had come into force or
     /// not.
-    fn returns_to(&mut self, before: u64, seen: &Seen) {
+    fn returns_to(&self, before: u64, seen: &Seen) {
         let end = Instant::now() + LIMIT;
         while self.follows(seen) != before {
             assert!(Instant::now() < end, "version {before} does not come back");

@@ -91,9 +91,8 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         ["take", name, mebibytes] => {
-            let role = confinement::Role::ALL.into_iter().find(|role| role.name() == *name);
             let bytes = mebibytes.parse::<usize>()? << 20;
-            confinement::lock(role.ok_or("there is no such role")?, &[])?;
+            confinement::lock(role(name).ok_or("there is no such role")?, &[])?;
             let took = Vec::<u8>::new().try_reserve_exact(bytes);
             println!("{}", if took.is_ok() { "taken" } else { "refused" });
         }
@@ -104,7 +103,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
                 "core-preparing" => ("core", true, false),
                 other => (other, false, true),
             };
-            let role = confinement::Role::ALL.into_iter().find(|role| role.name() == name_of_role);
+            let role = role(name_of_role);
             match (role, *mode) {
                 (None, "plain") => calls::hide()?,
                 (None, _) => return Err(format!("there is no role `{mode}`").into()),
@@ -146,6 +145,12 @@ fn apart(without: &str, action: &str) -> Result<(), Box<dyn std::error::Error>> 
     let end = confinement::separate(&start, confinement::Role::Core, &layers(without)?)?.wait()?;
     println!("{end:?} {}", rustix::system::uname().nodename().to_string_lossy());
     Ok(())
+}
+
+/// The role of this name.
+#[cfg(target_os = "linux")]
+fn role(name: &str) -> Option<confinement::Role> {
+    confinement::Role::ALL.into_iter().find(|role| role.name() == name)
 }
 
 /// Reads names of layers with commas between them.
