@@ -10,7 +10,7 @@ pub(crate) const TRIED: &str = "tried";
 pub struct LinkAction {
     /// Its name.
     pub name: &'static str,
-    /// The script of the shell; `REDTEAM` is this program. It says [`TRIED`] once Linux has done what the
+    /// The script of the shell; `REDTEAM` is this program. It says `tried` once Linux has done what the
     /// attempt needs. What it leaves is cleaned up by whoever runs it.
     pub script: &'static str,
     /// Whether it must not succeed: it does if somebody answers, or something is seen, against the policy.
