@@ -1,8 +1,9 @@
-//! Attacks on a laboratory that are no frames of one kind: policies, a `control` that is taken over, and what
-//! Linux inside can be made to do with the link.
+//! Attacks on a laboratory that are no frames of one kind: policies, a `control` or a `compile` that is taken
+//! over, and what Linux inside can be made to do with the link.
 
 use crate::attacks::ANY;
 use crate::between::Listener;
+use crate::compile::{CompileAttack, FORGED, TakenOver};
 use crate::control::{ControlAttack, Ground, channel_of_control};
 use crate::laboratory::{LIMIT, Laboratory};
 use crate::link_actions::{LinkAction, TRIED};
@@ -10,13 +11,18 @@ use crate::policies::PolicyAttack;
 use crate::report::AttackResult;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io;
+use std::io::{self, Write};
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The tier of the gateway's own processes.
 const OF_PROCESSES: &str = "T0";
+
+/// What `launch` tells once the core has reported of what `compile` gave.
+const REPORT: &str = "core: ";
+/// What it tells of the file that the gateway began with once another version is in force.
+const FIRST_IS_OLD: &str = "the bundle has version 1, and version";
 
 /// Leaves `lo` alone in the container. The gateway makes its link again.
 const DELETE_LINKS: &str = "ip -o link | cut -d: -f2 | cut -d@ -f1 | grep -v -x ' lo' | \
@@ -76,6 +82,82 @@ impl Laboratory {
         violations += u64::from(self.policy()?.1 != before) + u64::from(self.core()? != core);
         violations += self.settle()?;
         Ok(AttackResult::without_frames(attack.name, OF_PROCESSES, violations))
+    }
+
+    /// Has `compile` hand in the file that the gateway began with.
+    fn read_anew(&self) -> io::Result<()> {
+        let launch = Pid::from_raw(self.launch() as i32).ok_or(io::ErrorKind::NotFound)?;
+        Ok(kill_process(launch, Signal::HUP)?)
+    }
+
+    /// The same, until the core has reported of it. Returns what `launch` told meanwhile.
+    fn read_anew_until_told(&self) -> io::Result<Vec<String>> {
+        self.read_anew()?;
+        self.hears_until(FIRST_IS_OLD)
+    }
+
+    /// Has `compile` started, and takes it over before it says anything.
+    fn seize_compile(&self) -> io::Result<TakenOver> {
+        let end = Instant::now() + LIMIT;
+        while Instant::now() < end {
+            self.read_anew()?;
+            if let Some(taken) = TakenOver::seize(self.launch())? {
+                return Ok(taken);
+            }
+            // It was faster.
+            self.hears(FIRST_IS_OLD)?;
+        }
+        Err(io::Error::other("no `compile` is seen before it has spoken"))
+    }
+
+    /// Speaks to the core in the place of one `compile` after the other, and judges what came of it.
+    ///
+    /// # Errors
+    /// No `compile` is started, the core does not report of what it is given, or the gateway passes nothing
+    /// any more.
+    pub fn attack_by_compile(&mut self, attack: &CompileAttack) -> io::Result<AttackResult> {
+        self.forget()?;
+        self.ends += 1;
+        let ((version, before), core) = (self.policy()?, self.core()?);
+        let ground = Ground { scene: &self.scene, signing: &self.signing, version };
+        let says = (attack.says)(&ground)?;
+        // What is told from now on is of what is said here.
+        self.forget_told();
+        let (mut violations, mut lines) = (0, self.read_anew_until_told()?);
+        for bytes in says {
+            let mut taken = self.seize_compile()?;
+            // `launch` may have had enough.
+            let _ = taken.channel.write_all(&bytes);
+            drop(taken);
+            lines.extend(self.hears_until(REPORT)?);
+            violations += u64::from(self.policy()?.1 != before);
+        }
+        lines.extend(self.read_anew_until_told()?);
+        violations += lines.iter().filter(|line| line.starts_with(FORGED)).count() as u64;
+        violations += u64::from(self.core()? != core);
+        violations += self.settle()?;
+        Ok(AttackResult::without_frames(attack.name, OF_PROCESSES, violations))
+    }
+
+    /// A `compile` that says nothing, and does not end: policies come by `control` all the same, and another
+    /// `compile` takes its place where the file is to be read anew.
+    ///
+    /// # Errors
+    /// They do not, or the gateway passes nothing any more.
+    pub fn outlast_silent_compile(&mut self) -> io::Result<AttackResult> {
+        self.forget()?;
+        self.ends += 1;
+        let core = self.core()?;
+        let silent = self.seize_compile()?;
+        self.renew_policy()?;
+        let violations = self.settle()?;
+        self.forget_told();
+        self.read_anew()?;
+        self.hears("compile ended without a program")?;
+        self.hears(FIRST_IS_OLD)?;
+        drop(silent);
+        let violations = violations + u64::from(self.core()? != core);
+        Ok(AttackResult::without_frames("compile_says_nothing", OF_PROCESSES, violations))
     }
 
     /// Sends so many frames of all attacks from inside by AF_XDP.

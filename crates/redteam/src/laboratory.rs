@@ -226,15 +226,29 @@ impl Laboratory {
     /// # Errors
     /// It does not.
     pub fn hears(&self, words: &str) -> io::Result<String> {
-        let (end, mut all) = (Instant::now() + LIMIT, String::new());
+        Ok(self.hears_until(words)?.pop().unwrap_or_default())
+    }
+
+    /// The same with all lines that it tells before that one, which is the last.
+    pub(crate) fn hears_until(&self, words: &str) -> io::Result<Vec<String>> {
+        let (end, mut lines) = (Instant::now() + LIMIT, Vec::new());
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            match self.told.recv_timeout(left) {
-                Ok(line) if line.contains(words) => return Ok(line),
-                Ok(line) => all = all + &line + "\n",
-                Err(_) => return Err(io::Error::other(format!("`{words}` was not told: {all}"))),
+            let line = self
+                .told
+                .recv_timeout(left)
+                .map_err(|_| io::Error::other(format!("`{words}` was not told: {}", lines.join("\n"))))?;
+            let is_last = line.contains(words);
+            lines.push(line);
+            if is_last {
+                return Ok(lines);
             }
         }
+    }
+
+    /// Forgets what the gateway has told.
+    pub(crate) fn forget_told(&self) {
+        self.told.try_iter().for_each(drop);
     }
 
     /// The folder that keeps the namespaces.

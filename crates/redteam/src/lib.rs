@@ -1,6 +1,6 @@
 //! Attacks on a gateway by whoever is root in the container of its router's services, or in a virtual machine
-//! there, by whoever hands policies in, and by a `control` that was taken over; and the judges of what came
-//! of them.
+//! there, by whoever hands policies in, and by a `control` or a `compile` that was taken over; and the judges
+//! of what came of them.
 //!
 //! ```text
 //! LAN host ─┬─ gateway ─┬─ WAN host           taps at both hosts, judged by RouterAddresses::violation and forbidden
@@ -16,6 +16,8 @@ mod assaults;
 mod attacks;
 #[cfg(target_os = "linux")]
 mod between;
+#[cfg(target_os = "linux")]
+mod compile;
 #[cfg(target_os = "linux")]
 mod control;
 mod evaluator;
@@ -39,6 +41,8 @@ mod tap;
 
 pub use actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS, MachineAction};
 pub use attacks::{ANY, ATTACKS, Attack, Attempt, DATAGRAMS, MARKER};
+#[cfg(target_os = "linux")]
+pub use compile::{COMPILE_ATTACKS, CompileAttack, SIGNED_BY_COMPILE};
 #[cfg(target_os = "linux")]
 pub use control::{CONTROL_ATTACKS, ControlAttack, asked, channel_of_control};
 pub use evaluator::RouterAddresses;

@@ -137,10 +137,10 @@ impl Signing {
         let open = OPEN_PROGRAM.iter().fold(PROGRAM.to_owned(), |text, (from, to)| text.replace(from, to));
         fs::write(signing.program(true), open)?;
         for name in SIGNERS {
-            let key = signing.said(&["key", "new", &signing.file(name)])?;
+            let key = signing.said(&["bundle", "key", "new", &signing.file(name)])?;
             signing.section += &format!("{name} = \"{}\"\n", key.trim());
         }
-        signing.said(&["key", "new", &signing.file(STRANGER)])?;
+        signing.said(&["bundle", "key", "new", &signing.file(STRANGER)])?;
         fs::write(folder.join(FIRST), signing.right(1, false)?)?;
         Ok(signing)
     }
@@ -171,7 +171,7 @@ impl Signing {
         fs::write(&signed, text)?;
         for (number, name) in by.iter().enumerate() {
             let out = self.file(&format!("{number}.bundle"));
-            self.said(&["sign", &signed, "--key", &self.file(name), "--out", &out])?;
+            self.said(&["bundle", "sign", &signed, "--key", &self.file(name), "--out", &out])?;
             signed = out;
         }
         let bundle = fs::read(&signed)?;
@@ -187,9 +187,17 @@ impl Signing {
         self.file(if open { "open.rav" } else { "filter.rav" })
     }
 
-    /// What `ravelin bundle` says.
+    /// The policy, or what an attacker would have in its place, as the core is given it.
+    ///
+    /// # Errors
+    /// It does not compile.
+    pub(crate) fn as_ir(&self, open: bool) -> io::Result<String> {
+        self.said(&["compile", &self.program(open), "--show", "ir"])
+    }
+
+    /// What `ravelin` says.
     fn said(&self, arguments: &[&str]) -> io::Result<String> {
-        let output = Command::new(&self.ravelin).arg("bundle").args(arguments).output()?;
+        let output = Command::new(&self.ravelin).args(arguments).output()?;
         match output.status.success() {
             true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             false => Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned())),

@@ -2,6 +2,7 @@
 
 use crate::actions::{ACTIONS, EXHAUSTIONS, GUEST_ACTIONS};
 use crate::attacks::ATTACKS;
+use crate::compile::COMPILE_ATTACKS;
 use crate::control::CONTROL_ATTACKS;
 use crate::laboratory::{BY_RINGS, Laboratory};
 use crate::link_actions::LINK_ACTIONS;
@@ -97,6 +98,10 @@ impl Laboratory {
         for attack in CONTROL_ATTACKS {
             attacks.push(self.attack_by_control(attack)?);
         }
+        for attack in COMPILE_ATTACKS {
+            attacks.push(self.attack_by_compile(attack)?);
+        }
+        attacks.push(self.outlast_silent_compile()?);
         for action in LINK_ACTIONS {
             match self.act_on_link(action)? {
                 Some(result) => attacks.push(result),

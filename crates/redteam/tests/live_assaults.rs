@@ -1,6 +1,6 @@
-//! A gateway whose policies, whose `control` and whose link in a container are attacked: the policy stays, no
-//! frame passes against it, and nothing is seen of what hosts say to each other. A policy that lets more pass
-//! shows that the judge sees it.
+//! A gateway whose policies, whose `control` and `compile`, and whose link in a container are attacked: the
+//! policy stays, no frame passes against it, and nothing is seen of what hosts say to each other. A policy
+//! that lets more pass shows that the judge sees it.
 //!
 //! Where the rights to make namespaces are missing, a test says so and ends.
 #![cfg(target_os = "linux")]
@@ -9,8 +9,8 @@ mod laboratory;
 
 use laboratory::{REDTEAM, unless};
 use redteam::{
-    ATTACKS, Attack, CONTROL_ATTACKS, InContainer, LINK_ACTIONS, Laboratory, LinkAction, POLICY_ATTACKS,
-    SIGNED_POLICY,
+    ATTACKS, Attack, COMPILE_ATTACKS, CONTROL_ATTACKS, InContainer, LINK_ACTIONS, Laboratory, LinkAction,
+    POLICY_ATTACKS, SIGNED_BY_COMPILE, SIGNED_POLICY,
 };
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -48,6 +48,22 @@ fn a_control_that_is_taken_over_gets_what_the_policy_grants_it_and_nothing_else(
         let result = laboratory.attack_by_control(attack).expect(attack.name);
         assert_eq!(result.violations, 0, "{result:?}");
     }
+}
+
+#[test]
+fn a_compile_that_is_taken_over_hands_in_what_administrators_have_signed_and_nothing_else() {
+    let test = "a_compile_that_is_taken_over_hands_in_what_administrators_have_signed_and_nothing_else";
+    let Some(mut laboratory) = with_services(test) else { return };
+    laboratory.renew_policy().expect("one that two have signed");
+    for attack in COMPILE_ATTACKS {
+        let result = laboratory.attack_by_compile(attack).expect(attack.name);
+        assert_eq!(result.violations, 0, "{result:?}");
+    }
+    let silent = laboratory.outlast_silent_compile().expect("others go on");
+    assert_eq!(silent.violations, 0, "{silent:?}");
+    // By the same channel, one that two have signed.
+    let signed = laboratory.attack_by_compile(&SIGNED_BY_COMPILE).expect("it is handed in");
+    assert_eq!(signed.violations, 1, "{signed:?}");
 }
 
 #[test]
