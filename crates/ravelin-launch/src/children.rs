@@ -22,9 +22,11 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
@@ -34,6 +36,9 @@ use std::time::Duration;
 /// The numbers of the descriptors that processes get.
 const STANDARD_INPUT: RawFd = 0;
 const STANDARD_OUTPUT: RawFd = 1;
+
+/// How many ports are opened at a time, each by a thread.
+const OPENED_AT_A_TIME: usize = 32;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -60,11 +65,14 @@ pub(crate) enum Successor {
     Compiled(ToHandIn),
 }
 
+/// The descriptors of a port, with what has to be known of them; none where its interface has gone.
+type Descriptors = Option<(HandedOver, Vec<OwnedFd>)>;
+
 /// A core that was started, with the processes that were started for it: they end with it.
 pub(crate) struct Core {
     channel: Channel,
-    /// Descriptors of its ports, for a core that takes over from it; none where the interface has gone.
-    lanes: Vec<Option<(HandedOver, Vec<OwnedFd>)>>,
+    /// Those of its ports, for a core that takes over from it.
+    lanes: Vec<Descriptors>,
     seed: u64,
     /// Which of the cores that were started it is.
     number: u64,
@@ -114,6 +122,15 @@ impl Drop for Started {
     }
 }
 
+impl Drop for Core {
+    fn drop(&mut self) {
+        let lanes = mem::take(&mut self.lanes);
+        // Linux waits for all processors before it closes a socket of AF_PACKET that is the last of its kind,
+        // for each some 20 ms, and packets wait for the next core. Without a thread they are closed here.
+        let _ = thread::Builder::new().name("closes".to_owned()).spawn(move || drop(lanes));
+    }
+}
+
 impl Core {
     /// Starts one, and gives it the ports.
     ///
@@ -127,10 +144,7 @@ impl Core {
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
         // What cannot be opened is known before there is a process.
-        let lanes: Vec<_> = ports
-            .iter()
-            .map(|port| Ok(Some(port.lanes(settings.workers)?)))
-            .collect::<Result<_, LaunchError>>()?;
+        let lanes = opened(ports, settings.workers)?;
         let mut core = Core::begin(settings, lanes, seed(), number, events, store, false)?;
         core.hand_ports_over(settings)?;
         Ok(core)
@@ -148,7 +162,7 @@ impl Core {
         store: Option<&Arc<Store>>,
         events: &SyncSender<Event>,
     ) -> Result<Core, LaunchError> {
-        let again = |lane: &Option<(HandedOver, Vec<OwnedFd>)>, wanted: &WantedPort| {
+        let again = |lane: &Descriptors, wanted: &WantedPort| {
             let away = || LaunchError::Away(wanted.interface.clone());
             let (described, descriptors) = lane.as_ref().ok_or_else(away)?;
             let descriptors = descriptors.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
@@ -179,7 +193,7 @@ impl Core {
     /// Starts one, up to its ports.
     fn begin(
         settings: &Settings,
-        lanes: Vec<Option<(HandedOver, Vec<OwnedFd>)>>,
+        lanes: Vec<Descriptors>,
         seed: u64,
         number: u64,
         events: &SyncSender<Event>,
@@ -438,6 +452,27 @@ impl Core {
             *lane = None;
         }
     }
+}
+
+/// Opens all ports, some at a time: with each of them Linux waits for all processors again and again.
+fn opened(ports: &[Port<'_>], workers: u16) -> Result<Vec<Descriptors>, LaunchError> {
+    let mut lanes = Vec::new();
+    for part in ports.chunks(OPENED_AT_A_TIME) {
+        thread::scope(|scope| {
+            let opens = |port| thread::Builder::new().spawn_scoped(scope, move || Port::lanes(port, workers));
+            let opening: Vec<_> = part.iter().map(|port| (port, opens(port))).collect();
+            opening.into_iter().try_for_each(|(port, opens)| {
+                let opened = match opens {
+                    Ok(opens) => opens.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    // Linux gives no further thread.
+                    Err(_) => port.lanes(workers),
+                };
+                lanes.push(Some(opened?));
+                Ok::<_, LaunchError>(())
+            })
+        })?;
+    }
+    Ok(lanes)
 }
 
 /// Passes on what the core of this number reports until its end. What it wants kept is kept here, one after
