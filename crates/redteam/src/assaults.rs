@@ -3,7 +3,7 @@
 
 use crate::attacks::ANY;
 use crate::between::Listener;
-use crate::compile::{CompileAttack, FORGED, TakenOver};
+use crate::compile::{CompileAttack, FORGED_LINES, TakenOver, is_forged};
 use crate::control::{ControlAttack, Ground, channel_of_control};
 use crate::laboratory::{LIMIT, Laboratory};
 use crate::link_actions::{LinkAction, TRIED};
@@ -19,22 +19,21 @@ use std::time::{Duration, Instant};
 /// The tier of the gateway's own processes.
 const OF_PROCESSES: &str = "T0";
 
-/// What `launch` tells once the core has reported of what `compile` gave.
-const REPORT: &str = "core: ";
-/// What it tells of the file that the gateway began with once another version is in force.
-const FIRST_IS_OLD: &str = "the bundle has version 1, and version";
+/// How the lines begin that `launch` tells once the core has reported of what `compile` gave.
+const REPORTS: [&str; 2] = ["core: what ran goes on: ", "core: program "];
 
 /// Leaves `lo` alone in the container. The gateway makes its link again.
 const DELETE_LINKS: &str = "ip -o link | cut -d: -f2 | cut -d@ -f1 | grep -v -x ' lo' | \
                             while read -r link; do ip link delete \"$link\"; done";
 
 impl Laboratory {
-    /// The version of the policy in force, and all that is said of it.
+    /// The version of the policy in force, and all that is said of it, with how many have taken over.
     fn policy(&self) -> io::Result<(u64, Value)> {
         let shown = self.shown()?;
         let version = shown["policy"]["version"].as_u64();
         let version = version.ok_or_else(|| io::Error::other(format!("no policy is in force: {shown}")))?;
-        Ok((version, Value::from(vec![shown["hash"].clone(), shown["policy"].clone()])))
+        let takeovers = &shown["generation"];
+        Ok((version, Value::from(vec![takeovers.clone(), shown["hash"].clone(), shown["policy"].clone()])))
     }
 
     /// Has the next version of the same policy take over, as two have signed it.
@@ -90,14 +89,14 @@ impl Laboratory {
         Ok(kill_process(launch, Signal::HUP)?)
     }
 
-    /// The same, until the core has reported of it. Returns what `launch` told meanwhile.
-    fn read_anew_until_told(&self) -> io::Result<Vec<String>> {
-        self.read_anew()?;
-        self.hears_until(FIRST_IS_OLD)
+    /// What is told until the core has reported of what `compile` gave.
+    fn hears_report(&self) -> io::Result<Vec<String>> {
+        self.hears_until("a report of the core", |line| REPORTS.iter().any(|report| line.starts_with(report)))
     }
 
-    /// Has `compile` started, and takes it over before it says anything.
-    fn seize_compile(&self) -> io::Result<TakenOver> {
+    /// Has `compile` started, and takes it over before it says anything. What is told meanwhile is added to
+    /// `told`.
+    fn seize_compile(&self, told: &mut Vec<String>) -> io::Result<TakenOver> {
         let end = Instant::now() + LIMIT;
         while Instant::now() < end {
             self.read_anew()?;
@@ -105,7 +104,7 @@ impl Laboratory {
                 return Ok(taken);
             }
             // It was faster.
-            self.hears(FIRST_IS_OLD)?;
+            told.extend(self.hears_report()?);
         }
         Err(io::Error::other("no `compile` is seen before it has spoken"))
     }
@@ -123,17 +122,21 @@ impl Laboratory {
         let says = (attack.says)(&ground)?;
         // What is told from now on is of what is said here.
         self.forget_told();
-        let (mut violations, mut lines) = (0, self.read_anew_until_told()?);
+        self.read_anew()?;
+        let (mut violations, mut told) = (0, self.hears_report()?);
         for bytes in says {
-            let mut taken = self.seize_compile()?;
+            let mut taken = self.seize_compile(&mut told)?;
             // `launch` may have had enough.
+            let _ = taken.errors.write_all(FORGED_LINES.as_bytes());
             let _ = taken.channel.write_all(&bytes);
             drop(taken);
-            lines.extend(self.hears_until(REPORT)?);
+            told.extend(self.hears_report()?);
             violations += u64::from(self.policy()?.1 != before);
         }
-        lines.extend(self.read_anew_until_told()?);
-        violations += lines.iter().filter(|line| line.starts_with(FORGED)).count() as u64;
+        // Lines behind the last report are told before the next one.
+        self.read_anew()?;
+        told.extend(self.hears_report()?);
+        violations += told.iter().filter(|line| is_forged(line)).count() as u64;
         violations += u64::from(self.core()? != core);
         violations += self.settle()?;
         Ok(AttackResult::without_frames(attack.name, OF_PROCESSES, violations))
@@ -148,13 +151,14 @@ impl Laboratory {
         self.forget()?;
         self.ends += 1;
         let core = self.core()?;
-        let silent = self.seize_compile()?;
+        let silent = self.seize_compile(&mut Vec::new())?;
         self.renew_policy()?;
         let violations = self.settle()?;
         self.forget_told();
         self.read_anew()?;
+        // Of the silent one, and of the one that follows it.
         self.hears("compile ended without a program")?;
-        self.hears(FIRST_IS_OLD)?;
+        self.hears_report()?;
         drop(silent);
         let violations = violations + u64::from(self.core()? != core);
         Ok(AttackResult::without_frames("compile_says_nothing", OF_PROCESSES, violations))

@@ -12,9 +12,11 @@ use crate::policies::{POLICY_ATTACKS, SIGNED_POLICY};
 use messages::compile::CompileMessage;
 use messages::frame;
 use messages::limits::LONGEST_BUNDLE_MESSAGE;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open};
-use std::fs;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal, pidfd_getfd, pidfd_open, pidfd_send_signal};
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,17 +29,21 @@ const WORD: &[u8] = b"compile-for-core";
 
 /// A `compile` that stands still, and has said nothing.
 pub(crate) struct TakenOver {
-    process: Pid,
+    process: OwnedFd,
     /// Its end of the channel.
     pub(crate) channel: UnixStream,
+    /// Its error output, which `launch` passes on.
+    pub(crate) errors: File,
 }
 
 impl TakenOver {
-    /// Waits for one among the children of `launch`. `None` if it was seen too late, or not at all.
+    /// Waits for one among the children of `launch`. `None` if it was seen too late, or not at all: then it
+    /// says what it has to say.
     ///
     /// # Errors
-    /// What Linux says.
+    /// Linux does not let this process hold it.
     pub(crate) fn seize(launch: u32) -> io::Result<Option<TakenOver>> {
+        let filters = of_status(launch, "Seccomp_filters:")?;
         let end = Instant::now() + SEEN_WITHIN;
         while Instant::now() < end {
             let children = fs::read_to_string(format!("/proc/{launch}/task/{launch}/children"))?;
@@ -45,52 +51,49 @@ impl TakenOver {
                 let words = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
                 words.split(|byte| *byte == 0).any(|word| word == WORD)
             };
-            let child = children.split_whitespace().find(is_it).and_then(|child| child.parse().ok());
-            if let Some(process) = child.and_then(Pid::from_raw) {
-                return Ok(TakenOver::hold(process).filter(TakenOver::is_early));
+            if let Some(child) = children.split_whitespace().find(is_it).and_then(|child| child.parse().ok())
+            {
+                return match hold(child, &filters) {
+                    // It has ended meanwhile.
+                    Err(Errno::SRCH | Errno::BADF) => Ok(None),
+                    held => Ok(held?),
+                };
             }
         }
         Ok(None)
-    }
-
-    /// Holds it, if it is still there.
-    fn hold(process: Pid) -> Option<TakenOver> {
-        let opened = pidfd_open(process, PidfdFlags::empty()).ok()?;
-        kill_process(process, Signal::STOP).ok()?;
-        let channel = pidfd_getfd(opened, 0, PidfdGetfdFlags::empty()).ok();
-        let taken = channel.map(|channel| TakenOver { process, channel: UnixStream::from(channel) });
-        // A stopped process that nobody holds would hold back what it has to say.
-        if taken.is_none() {
-            let _ = kill_process(process, Signal::CONT);
-        }
-        taken
-    }
-
-    /// Whether it stands still before it has locked itself in: it says nothing before that.
-    fn is_early(&self) -> bool {
-        let status = format!("/proc/{}/status", self.process.as_raw_nonzero());
-        let end = Instant::now() + SEEN_WITHIN;
-        while Instant::now() < end {
-            let Ok(said) = fs::read_to_string(&status) else { return false };
-            let is = |name: &str, value: &str| {
-                said.lines().any(|line| {
-                    line.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(value))
-                })
-            };
-            if is("State:", "T") {
-                return is("Seccomp:", "0");
-            }
-            thread::yield_now();
-        }
-        false
     }
 }
 
 impl Drop for TakenOver {
     fn drop(&mut self) {
         // It may have been ended by `launch`.
-        let _ = kill_process(self.process, Signal::KILL);
+        let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
+}
+
+/// Holds a process that has no filters of system calls but these, which it was started with: it locks itself
+/// in before it says anything. Another one goes on.
+fn hold(process: u32, filters: &str) -> Result<Option<TakenOver>, Errno> {
+    let opened = pidfd_open(Pid::from_raw(process as i32).ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
+    pidfd_send_signal(&opened, Signal::STOP)?;
+    let part = |number| pidfd_getfd(&opened, number, PidfdGetfdFlags::empty());
+    // It stands still some time after the signal.
+    while of_status(process, "State:").map_err(|_| Errno::SRCH)?.starts_with(['R', 'S', 'D']) {
+        thread::yield_now();
+    }
+    if of_status(process, "Seccomp_filters:").map_err(|_| Errno::SRCH)? != filters {
+        pidfd_send_signal(&opened, Signal::CONT)?;
+        return Ok(None);
+    }
+    let (channel, errors) = (part(0)?, part(2)?);
+    Ok(Some(TakenOver { process: opened, channel: channel.into(), errors: errors.into() }))
+}
+
+/// What Linux says of a process by this name.
+fn of_status(process: u32, name: &str) -> io::Result<String> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let said = status.lines().find_map(|line| line.strip_prefix(name));
+    said.map(|said| said.trim().to_owned()).ok_or_else(|| io::Error::other(format!("Linux says no `{name}`")))
 }
 
 /// An attack by a `compile` that is taken over.
@@ -121,7 +124,15 @@ pub const SIGNED_BY_COMPILE: CompileAttack = CompileAttack {
 };
 
 /// A line that `launch` must not say as its own.
-pub(crate) const FORGED: &str = "ravelin-launch: the administrator is asked for the key of anna";
+const FORGED: &str = "ravelin-launch: the administrator is asked for the key of anna";
+/// What is told by the error output: such lines, and what moves a cursor.
+pub(crate) const FORGED_LINES: &str =
+    "ravelin-launch: the administrator is asked for the key of anna\nwhy\r\x1b[2Jravelin-launch: ask him\n";
+
+/// Whether a line of `launch` looks like one that is none, or moves a cursor.
+pub(crate) fn is_forged(line: &str) -> bool {
+    line.starts_with(FORGED) || line.contains(char::is_control)
+}
 
 /// The program in force, and one that lets whatever an attacker wants pass.
 fn programs(ground: &Ground<'_>) -> io::Result<Vec<Vec<u8>>> {
@@ -174,7 +185,7 @@ fn longest(_: &Ground<'_>) -> io::Result<Vec<Vec<u8>>> {
     Ok(vec![bundle, [0xff; 64].to_vec()])
 }
 
-/// Reasons that look like what `launch` says itself, that move a cursor, and that are long.
+/// Reasons that look like what `launch` says itself, that move a cursor, and of many lines.
 fn forged(_: &Ground<'_>) -> io::Result<Vec<Vec<u8>>> {
     let reasons = [
         format!("why\n{FORGED}"),

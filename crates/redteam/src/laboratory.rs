@@ -226,19 +226,22 @@ impl Laboratory {
     /// # Errors
     /// It does not.
     pub fn hears(&self, words: &str) -> io::Result<String> {
-        Ok(self.hears_until(words)?.pop().unwrap_or_default())
+        Ok(self.hears_until(words, |line| line.contains(words))?.pop().unwrap_or_default())
     }
 
-    /// The same with all lines that it tells before that one, which is the last.
-    pub(crate) fn hears_until(&self, words: &str) -> io::Result<Vec<String>> {
+    /// Waits until the gateway tells such a line, which is `what`. Returns all lines up to it.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn hears_until(&self, what: &str, is_it: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
         let (end, mut lines) = (Instant::now() + LIMIT, Vec::new());
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let line = self
                 .told
                 .recv_timeout(left)
-                .map_err(|_| io::Error::other(format!("`{words}` was not told: {}", lines.join("\n"))))?;
-            let is_last = line.contains(words);
+                .map_err(|_| io::Error::other(format!("`{what}` was not told: {}", lines.join("\n"))))?;
+            let is_last = is_it(&line);
             lines.push(line);
             if is_last {
                 return Ok(lines);

@@ -62,8 +62,11 @@ fn a_compile_that_is_taken_over_hands_in_what_administrators_have_signed_and_not
     let silent = laboratory.outlast_silent_compile().expect("others go on");
     assert_eq!(silent.violations, 0, "{silent:?}");
     // By the same channel, one that two have signed.
+    let version =
+        |laboratory: &Laboratory| laboratory.shown().expect("it answers")["policy"]["version"].as_u64();
+    let before = version(&laboratory).expect("one is in force");
     let signed = laboratory.attack_by_compile(&SIGNED_BY_COMPILE).expect("it is handed in");
-    assert_eq!(signed.violations, 1, "{signed:?}");
+    assert_eq!((signed.violations, version(&laboratory)), (1, Some(before + 1)), "{signed:?}");
 }
 
 #[test]
