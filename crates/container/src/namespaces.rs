@@ -67,16 +67,17 @@ impl Namespaces {
     /// network wherever they are used.
     ///
     /// # Errors
-    /// Linux refuses to enter.
+    /// Linux refuses to enter, or gives no thread.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, ContainerError> {
         let enter = || {
             move_into_link_name_space(self.network.as_fd(), Some(LinkNameSpaceType::Network))
                 .map_err(failed("entering the container's network"))?;
             Ok(work())
         };
-        thread::scope(|scope| match scope.spawn(enter).join() {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic),
+        thread::scope(|scope| {
+            let enters = thread::Builder::new().name("inside".to_owned()).spawn_scoped(scope, enter);
+            let enters = enters.map_err(failed("a thread for the container's network"))?;
+            enters.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 

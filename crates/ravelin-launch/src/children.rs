@@ -16,13 +16,12 @@ use messages::front::{ControlSupply, FrontBegin};
 use messages::launch::{Begin, CoreReport, Kept, LaunchMessage, SuppliedPort, Unfinished};
 use messages::limits::{ANSWERED_WITHIN, LONGEST_BUNDLE_MESSAGE, LONGEST_LINK_FRAME, READY_WITHIN};
 use ports::live::handed_over::ethernet_address;
-use ports::live::{HandedOver, Offloads, VnicWishes, WantedPort, secret_file};
+use ports::live::{HandedOver, Offloads, PortKind, PortWay, VnicWishes, WantedPort, secret_file};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -37,8 +36,8 @@ use std::time::Duration;
 const STANDARD_INPUT: RawFd = 0;
 const STANDARD_OUTPUT: RawFd = 1;
 
-/// How many ports are opened at a time, each by a thread.
-const OPENED_AT_A_TIME: usize = 32;
+/// How many ports are opened at once, each by a thread.
+const OPENED_AT_ONCE: usize = 32;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -71,7 +70,7 @@ type Descriptors = Option<(HandedOver, Vec<OwnedFd>)>;
 /// A core that was started, with the processes that were started for it: they end with it.
 pub(crate) struct Core {
     channel: Channel,
-    /// Those of its ports, for a core that takes over from it.
+    /// The descriptors of its ports, for a core that takes over from it.
     lanes: Vec<Descriptors>,
     seed: u64,
     /// Which of the cores that were started it is.
@@ -119,15 +118,6 @@ impl Drop for Started {
     fn drop(&mut self) {
         // It may have ended.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        let lanes = mem::take(&mut self.lanes);
-        // Linux waits for all processors before it closes a socket of AF_PACKET that is the last of its kind,
-        // for each some 20 ms, and packets wait for the next core. Without a thread they are closed here.
-        let _ = thread::Builder::new().name("closes".to_owned()).spawn(move || drop(lanes));
     }
 }
 
@@ -245,6 +235,14 @@ impl Core {
         self.channel.send(&LaunchMessage::Start, &[])?;
         // A core that was taken over and does not read holds nobody up for ever.
         Ok(self.channel.send_within(ANSWERED_WITHIN)?)
+    }
+
+    /// Ends what was started for it, once it has ended itself. Returns its sockets of AF_PACKET, which are
+    /// still open. All others are closed: those of a queue of AF_XDP exclude each other.
+    pub(crate) fn end(self) -> Vec<OwnedFd> {
+        let lanes = self.lanes.into_iter().flatten();
+        let slow = lanes.filter(|(described, _)| matches!(described.way, PortWay::AfPacket { .. }));
+        slow.flat_map(|(_, descriptors)| descriptors).collect()
     }
 
     /// Whether a report is one of this core.
@@ -454,18 +452,24 @@ impl Core {
     }
 }
 
-/// Opens all ports, some at a time: with each of them Linux waits for all processors again and again.
+/// Opens all ports, up to [`OPENED_AT_ONCE`] at once: Linux waits for all processors each time a socket of
+/// AF_PACKET is bound.
 fn opened(ports: &[Port<'_>], workers: u16) -> Result<Vec<Descriptors>, LaunchError> {
     let mut lanes = Vec::new();
-    for part in ports.chunks(OPENED_AT_A_TIME) {
+    for part in ports.chunks(OPENED_AT_ONCE) {
         thread::scope(|scope| {
-            let opens = |port| thread::Builder::new().spawn_scoped(scope, move || Port::lanes(port, workers));
-            let opening: Vec<_> = part.iter().map(|port| (port, opens(port))).collect();
+            let opening = part.iter().map(|port| {
+                let opens = thread::Builder::new().name("opens".to_owned());
+                // Those of AF_XDP share their frames, and are opened one after the other.
+                let is_alone = port.wanted.kind != PortKind::AfXdp;
+                let opens = is_alone.then(|| opens.spawn_scoped(scope, || port.lanes(workers)));
+                (port, opens.and_then(Result::ok))
+            });
+            let opening: Vec<_> = opening.collect();
             opening.into_iter().try_for_each(|(port, opens)| {
                 let opened = match opens {
-                    Ok(opens) => opens.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                    // Linux gives no further thread.
-                    Err(_) => port.lanes(workers),
+                    Some(opens) => opens.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    None => port.lanes(workers),
                 };
                 lanes.push(Some(opened?));
                 Ok::<_, LaunchError>(())

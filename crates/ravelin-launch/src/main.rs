@@ -16,6 +16,7 @@
 mod arguments;
 #[cfg(target_os = "linux")]
 mod children;
+mod closing;
 #[cfg(target_os = "linux")]
 mod compiled;
 #[cfg(target_os = "linux")]

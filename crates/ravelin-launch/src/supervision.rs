@@ -26,6 +26,7 @@
 
 use crate::arguments::Settings;
 use crate::children::{ControlSockets, Core, HasKept, Successor};
+use crate::closing::Closing;
 use crate::compiled::{Compiled, LastProgram};
 use crate::error::LaunchError;
 use crate::kept::Store;
@@ -96,6 +97,8 @@ struct Supervisor<'a> {
     store: Option<Arc<Store>>,
     events: SyncSender<Event>,
     core: Option<Core>,
+    /// What closes the sockets of cores that have died.
+    closing: Closing,
     /// A core that is to take over.
     successor: Option<Pending>,
     /// Whether one is wanted, with the program that runs.
@@ -169,6 +172,7 @@ pub(crate) fn supervise(settings: &Settings) -> Result<(), LaunchError> {
         store,
         events,
         core: None,
+        closing: Closing::default(),
         successor: None,
         wants_successor: false,
         cores: 0,
@@ -465,7 +469,9 @@ impl Supervisor<'_> {
                 }
             }
             Role::Core => {
-                self.core = None;
+                if let Some(core) = self.core.take() {
+                    self.closing.close(core.end());
+                }
                 match &mut self.successor {
                     // It has handed over, or is taken for one that has: the other one says so at once.
                     Some(successor) if well => {
