@@ -82,6 +82,10 @@ pub const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(5);
 /// compiled.
 pub const READY_WITHIN: Duration = Duration::from_secs(60);
 
+/// For how many bytes of tables Linux provides memory before a core takes over from another one, so that
+/// nothing waits for it then (1 GiB).
+pub const PROVIDED: u64 = 1 << 30;
+
 /// How many entries, members or cells of state come with a message between cores.
 pub const STATE_AT_ONCE: usize = 4096;
 

@@ -9,13 +9,14 @@ use crate::in_force::{InForce, InstallError, Runs, TakenOver};
 use crate::policies::now;
 use crate::{ActivationError, Active};
 use bundle::TableRight;
-use engine::live::{Halves, Resting};
+use engine::live::{Generation, Halves, Resting};
+use exec::provision::provide;
 use exec::replace::plan;
 use ir::replace::Replacement;
 use messages::Channel;
 use messages::compile::CompileMessage;
 use messages::launch::{Because, Kept};
-use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_STATE_MESSAGE};
+use messages::limits::{LONGEST_BUNDLE_MESSAGE, LONGEST_STATE_MESSAGE, PROVIDED};
 use messages::takeover::{TakeoverAnswer, TakeoverQuestion};
 use ports::live::clock::{Clock, MachineClock};
 use std::cell::RefCell;
@@ -69,6 +70,11 @@ impl Before {
         let Prepared { generations, running } = &mut chosen.prepared;
         // A policy that was signed anew begins with what was signed, also if its program is the same.
         let same = running.active.number == self.number && running.text == self.text;
+        // Each large page that an entry of the other core is the first to need takes up to a millisecond.
+        let bytes = PROVIDED / generations.len().max(1) as u64;
+        for Generation { program, backend, .. } in generations.iter_mut() {
+            provide(program, bytes, backend.as_mut(), |_| true);
+        }
         let asked = Instant::now();
         self.channel.send(&TakeoverQuestion::Rest, &[])?;
         let (mut state, clock, mut checkpoints) = (0, MachineClock, Vec::new());
