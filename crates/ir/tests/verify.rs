@@ -600,6 +600,27 @@ fn proof_ends_where_the_packet_changes_its_size() {
              b2: flood"
         );
         fails(&looped, "f0 b1 0", not_proven(4, 0));
+        // Nor in a block that follows the one to which the loop goes back.
+        let behind = format!(
+            "b0: %0:32 = const 0 %1:8 = const 0 need %0 + 4 ok b1 short b3
+             b1: fuel 0 cap 9 ok b2 out b3
+             b2: %2:8 = load %0 + 3, 1 proven 4 {edit} jump b1
+             b3: flood"
+        );
+        fails(&behind, "f0 b2 0", not_proven(4, 0));
+        passes(&behind.replace(edit, "fragment %0 at %0"));
+        // Nor before a loop within a loop, which two ways back lie between.
+        let before = format!(
+            "b0: %0:32 = const 0 %1:8 = const 0 need %0 + 4 ok b1 short b6
+             b1: fuel 0 cap 9 ok b2 out b6
+             b2: %2:8 = load %0 + 3, 1 proven 4 jump b3
+             b3: fuel 1 cap 9 ok b4 out b5
+             b4: {edit} jump b3
+             b5: jump b1
+             b6: flood"
+        );
+        fails(&before, "f0 b2 0", not_proven(4, 0));
+        passes(&before.replace(edit, "fragment %0 at %0"));
     }
 }
 
