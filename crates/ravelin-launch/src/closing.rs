@@ -1,4 +1,4 @@
-//! Closes the sockets of a core that has died, beside the start of the next one.
+//! Closes the sockets of a core that has died, while the next one starts.
 
 use std::os::fd::OwnedFd;
 use std::thread::{self, JoinHandle};

@@ -16,6 +16,7 @@
 mod arguments;
 #[cfg(target_os = "linux")]
 mod children;
+#[cfg(target_os = "linux")]
 mod closing;
 #[cfg(target_os = "linux")]
 mod compiled;

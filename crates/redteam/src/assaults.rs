@@ -3,7 +3,7 @@
 
 use crate::attacks::ANY;
 use crate::between::Listener;
-use crate::compile::{CompileAttack, FORGED_LINES, TakenOver, is_forged};
+use crate::compile::{CompileAttack, TakenOver, forged_lines, is_forged};
 use crate::control::{ControlAttack, Ground, channel_of_control};
 use crate::laboratory::{LIMIT, Laboratory};
 use crate::link_actions::{LinkAction, TRIED};
@@ -30,10 +30,10 @@ impl Laboratory {
     /// The version of the policy in force, and all that is said of it, with how many have taken over.
     fn policy(&self) -> io::Result<(u64, Value)> {
         let shown = self.shown()?;
-        let version = shown["policy"]["version"].as_u64();
-        let version = version.ok_or_else(|| io::Error::other(format!("no policy is in force: {shown}")))?;
-        let takeovers = &shown["generation"];
-        Ok((version, Value::from(vec![takeovers.clone(), shown["hash"].clone(), shown["policy"].clone()])))
+        let numbers = shown["policy"]["version"].as_u64().zip(shown["generation"].as_u64());
+        let (version, takeovers) =
+            numbers.ok_or_else(|| io::Error::other(format!("no policy is in force: {shown}")))?;
+        Ok((version, Value::from(vec![takeovers.into(), shown["hash"].clone(), shown["policy"].clone()])))
     }
 
     /// Has the next version of the same policy take over, as two have signed it.
@@ -127,7 +127,7 @@ impl Laboratory {
         for bytes in says {
             let mut taken = self.seize_compile(&mut told)?;
             // `launch` may have had enough.
-            let _ = taken.errors.write_all(FORGED_LINES.as_bytes());
+            let _ = taken.errors.write_all(forged_lines().as_bytes());
             let _ = taken.channel.write_all(&bytes);
             drop(taken);
             told.extend(self.hears_report()?);

@@ -8,6 +8,7 @@
 
 use crate::control::Ground;
 use crate::frames::RandomNumbers;
+use crate::laboratory::children;
 use crate::policies::{POLICY_ATTACKS, SIGNED_POLICY};
 use messages::compile::CompileMessage;
 use messages::frame;
@@ -21,7 +22,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long is waited until one was seen: where it came and went unseen, another one is started.
+/// How long is waited until one is seen, and until it stands still: otherwise another one is started.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
 /// How a process that was started as `compile` is told apart from others of the same program.
@@ -46,13 +47,11 @@ impl TakenOver {
         let filters = of_status(launch, "Seccomp_filters:")?;
         let end = Instant::now() + SEEN_WITHIN;
         while Instant::now() < end {
-            let children = fs::read_to_string(format!("/proc/{launch}/task/{launch}/children"))?;
-            let is_it = |child: &&str| {
+            let is_it = |child: &u32| {
                 let words = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
                 words.split(|byte| *byte == 0).any(|word| word == WORD)
             };
-            if let Some(child) = children.split_whitespace().find(is_it).and_then(|child| child.parse().ok())
-            {
+            if let Some(child) = children(launch)?.into_iter().find(is_it) {
                 return match hold(child, &filters) {
                     // It has ended meanwhile.
                     Err(Errno::SRCH | Errno::BADF) => Ok(None),
@@ -72,21 +71,35 @@ impl Drop for TakenOver {
 }
 
 /// Holds a process that has no filters of system calls but these, which it was started with: it locks itself
-/// in before it says anything. Another one goes on.
+/// in before it says anything. Any other one goes on.
 fn hold(process: u32, filters: &str) -> Result<Option<TakenOver>, Errno> {
     let opened = pidfd_open(Pid::from_raw(process as i32).ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
     pidfd_send_signal(&opened, Signal::STOP)?;
+    let is_early = stands_still(process).and_then(|stands| {
+        Ok(stands && of_status(process, "Seccomp_filters:").map_err(|_| Errno::SRCH)? == filters)
+    });
     let part = |number| pidfd_getfd(&opened, number, PidfdGetfdFlags::empty());
-    // It stands still some time after the signal.
-    while of_status(process, "State:").map_err(|_| Errno::SRCH)?.starts_with(['R', 'S', 'D']) {
+    let parts = is_early.and_then(|is_early| is_early.then(|| Ok((part(0)?, part(2)?))).transpose());
+    if !matches!(parts, Ok(Some(_))) {
+        let _ = pidfd_send_signal(&opened, Signal::CONT);
+    }
+    Ok(parts?.map(|(channel, errors)| TakenOver {
+        process: opened,
+        channel: channel.into(),
+        errors: errors.into(),
+    }))
+}
+
+/// Whether a process stands still, some time after the signal.
+fn stands_still(process: u32) -> Result<bool, Errno> {
+    let end = Instant::now() + SEEN_WITHIN;
+    while Instant::now() < end {
+        if !of_status(process, "State:").map_err(|_| Errno::SRCH)?.starts_with(['R', 'S', 'D']) {
+            return Ok(true);
+        }
         thread::yield_now();
     }
-    if of_status(process, "Seccomp_filters:").map_err(|_| Errno::SRCH)? != filters {
-        pidfd_send_signal(&opened, Signal::CONT)?;
-        return Ok(None);
-    }
-    let (channel, errors) = (part(0)?, part(2)?);
-    Ok(Some(TakenOver { process: opened, channel: channel.into(), errors: errors.into() }))
+    Ok(false)
 }
 
 /// What Linux says of a process by this name.
@@ -126,8 +139,9 @@ pub const SIGNED_BY_COMPILE: CompileAttack = CompileAttack {
 /// A line that `launch` must not say as its own.
 const FORGED: &str = "ravelin-launch: the administrator is asked for the key of anna";
 /// What is told by the error output: such lines, and what moves a cursor.
-pub(crate) const FORGED_LINES: &str =
-    "ravelin-launch: the administrator is asked for the key of anna\nwhy\r\x1b[2Jravelin-launch: ask him\n";
+pub(crate) fn forged_lines() -> String {
+    format!("{FORGED}\nwhy\r\x1b[2J{FORGED}\n")
+}
 
 /// Whether a line of `launch` looks like one that is none, or moves a cursor.
 pub(crate) fn is_forged(line: &str) -> bool {
@@ -179,7 +193,7 @@ fn no_messages(ground: &Ground<'_>) -> io::Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// A message that is longer than any may be, and a length that says so of less.
+/// A message that is longer than any may be, and a few bytes that begin with the length of such a one.
 fn longest(_: &Ground<'_>) -> io::Result<Vec<Vec<u8>>> {
     let bundle = frame::written(&CompileMessage::Bundle(vec![0; LONGEST_BUNDLE_MESSAGE]))?;
     Ok(vec![bundle, [0xff; 64].to_vec()])
@@ -193,4 +207,18 @@ fn forged(_: &Ground<'_>) -> io::Result<Vec<Vec<u8>>> {
         format!("{FORGED}\n").repeat(1 << 10),
     ];
     reasons.into_iter().map(|why| frame::written(&CompileMessage::Refused(why))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_forged_that_begins_as_one_of_launch_or_moves_a_cursor() {
+        let lines = forged_lines();
+        assert_eq!(lines.lines().filter(|line| is_forged(line)).count(), 2);
+        for told in ["  ", "compile: ", "core: what ran goes on: "] {
+            assert!(!is_forged(&format!("{told}{FORGED}")), "{told}");
+        }
+    }
 }

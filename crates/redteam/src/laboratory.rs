@@ -281,11 +281,10 @@ impl Laboratory {
     pub(crate) fn process(&self, name: &str) -> io::Result<u32> {
         let (id, end) = (self.launch.id(), Instant::now() + LIMIT);
         loop {
-            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
-            let is_it = |pid: &&str| {
+            let is_it = |pid: &u32| {
                 fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
             };
-            let mut found = children.split_whitespace().filter(is_it).filter_map(|pid| pid.parse().ok());
+            let mut found = children(id)?.into_iter().filter(is_it);
             match (found.next(), found.next()) {
                 (Some(one), None) => return Ok(one),
                 _ if Instant::now() > end => {
@@ -554,6 +553,12 @@ impl Laboratory {
         self.forget()?;
         Ok(ended?.status == 0)
     }
+}
+
+/// The children of a process that has one thread which starts them.
+pub(crate) fn children(process: u32) -> io::Result<Vec<u32>> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
+    Ok(children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
 impl Drop for Laboratory {
